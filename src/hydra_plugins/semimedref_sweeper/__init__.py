@@ -1,0 +1,1 @@
+"""The table sweeper of semimedref (Hydra finds plug-ins in this namespace only)."""

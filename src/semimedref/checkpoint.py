@@ -1,0 +1,76 @@
+"""Checkpoints that survive: written beside, synced, renamed; read without running any code."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from semimedref.errors import UserError
+
+
+def save(state: dict[str, Any], path: Path) -> None:
+    """Write ``state`` atomically: after a crash or a full disk the previous file is still there."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_atomic(path, buffer.getvalue())
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """Replace a file in one move, after its bytes are on the disk."""
+    data = content.encode() if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UserError(
+            f"could not write {path} ({error.strerror}): the previous file is unchanged; "
+            "free space or set run_root=FOLDER, then the same command continues"
+        ) from error
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a checkpoint with tensors and plain values only."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserError(f"no checkpoint at {path}: `semimedref status` lists the runs") from error
+    except Exception as error:
+        raise UserError(
+            f"{path} is truncated or no checkpoint of semimedref "
+            f"({type(error).__name__}): delete it and run the same command again"
+        ) from error
+
+
+def random_state() -> dict[str, Any]:
+    """The state of every global random generator, as plain values."""
+    python = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    return {
+        "python": [python[0], list(python[1]), python[2]],
+        "numpy": [name, [int(k) for k in keys], position, has_gauss, cached],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put every global random generator back."""
+    version, keys, gauss = state["python"]
+    random.setstate((version, tuple(keys), gauss))
+    name, keys, position, has_gauss, cached = state["numpy"]
+    words = np.array(keys, dtype=np.uint32)
+    np.random.set_state((name, words, position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])

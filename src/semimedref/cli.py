@@ -1,0 +1,135 @@
+"""The command line. Nothing heavy is imported before a command is known."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+_COMMANDS = {
+    "train": ("semimedref.train", "train_command", "train one run, or with -m a whole table"),
+    "status": ("semimedref.results.commands", "status_command", "which cells are done, running, failed or missing"),
+    "table": ("semimedref.results.commands", "table_command", "the table of an experiment"),
+    "report": ("semimedref.results.commands", "report_command", "one HTML page with table, curves and overlays"),
+    "evaluate": ("semimedref.use", "evaluate_command", "score a finished run on a split"),
+    "predict": ("semimedref.use", "predict_command", "image and sentence in, mask out"),
+    "data": ("semimedref.dataset.commands", "data_command", "describe or show a data set"),
+    "sync": ("semimedref.tracking", "sync_command", "rebuild MLflow from the run folders"),
+    "ui": ("semimedref.tracking", "ui_command", "open MLflow on the right store"),
+    "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs or rows differ"),
+    "completion": ("semimedref.completion", "completion_command", "print a completion script for bash or zsh"),
+}  # fmt: skip
+
+_EXAMPLES = {
+    "train": """\
+semimedref train                                        # teacher-student, 2 % labels, on the phantom
+semimedref train method=supervised ratio=15pct seed=s1  # any group can be exchanged
+semimedref train ratio.fraction=0.03 seed.value=7       # any value too
+semimedref train -m experiment=quickstart               # every cell of a table; again: only what is missing
+semimedref train -m experiment=quickstart only=0        # its first cell; only='Baseline' its first row
+semimedref train -m experiment=quickstart retry_failed=true on_error=stop
+semimedref train -m experiment=quickstart hydra/launcher=joblib
+semimedref train --cfg job                              # print the configuration
+semimedref train --config-dir my_conf model=my_net 'trusted_packages=[my_lab]'
+The same command continues an interrupted run and does nothing when it is done.""",
+    "status": "semimedref status experiment=quickstart",
+    "table": "semimedref table experiment=quickstart",
+    "report": "semimedref report experiment=quickstart",
+    "evaluate": """\
+semimedref evaluate run=RUN split=valid                 # RUN: a folder, its name or its signature
+semimedref evaluate run=RUN split=valid weights=teacher texts=shuffled""",
+    "predict": """\
+semimedref predict run=RUN image=chest.png text="unilateral pulmonary infection, one infected area, lower left lung."
+semimedref predict run=RUN image=FOLDER texts=texts.csv out=predictions    # columns image,text""",
+    "data": """\
+semimedref data describe dataset=phantom                # counts, texts, the text-blind oracle
+semimedref data show dataset=phantom out=sheet.png      # a contact sheet""",
+    "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000",
+    "ui": "semimedref ui                                 # tracking.ui_port=5001 for another port",
+    "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'",
+    "completion": 'eval "$(semimedref completion bash)"',
+}  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; bad input is one line on stderr and exit code 2."""
+    args = sys.argv[1:] if argv is None else argv
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if args[0] == "--version":
+        from semimedref import __version__
+
+        print(f"semimedref {__version__}")
+        return 0
+    name, rest = args[0], args[1:]
+    if name not in _COMMANDS:
+        return _fail(f"unknown command '{name}': expected one of {', '.join(_COMMANDS)}")
+    if any(a in ("-h", "--help") for a in rest):
+        print(f"{_COMMANDS[name][2]}\n\n{_EXAMPLES[name]}")
+        return 0
+    return _run(name, rest)
+
+
+def _run(name: str, rest: list[str]) -> int:
+    module, function, _ = _COMMANDS[name]
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    try:
+        return getattr(import_module(module), function)(rest)
+    except KeyboardInterrupt:
+        return _fail("interrupted", code=130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("SEMIMEDREF_DEBUG"):
+            raise
+        message = _bad_input(error)
+        if message is None:
+            raise
+        return _fail(message)
+
+
+def _bad_input(error: BaseException) -> str | None:
+    """One line for an error that the user can cure; None for one of ours."""
+    from semimedref.errors import UserError
+
+    if isinstance(error, UserError):
+        return str(error)
+    kinds = [k for k in type(error).__mro__ if k.__module__.partition(".")[0] in ("hydra", "omegaconf")]
+    if kinds:
+        from semimedref.composition_errors import explain
+
+        return explain(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return None
+
+
+def _fail(message: str, code: int = 2) -> int:
+    print(f"semimedref: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, _COMMANDS))
+    lines = [f"  {name:{width}s}  {about}" for name, (_, _, about) in _COMMANDS.items()]
+    return "\n".join(
+        [
+            "semimedref: semi-supervised medical referring image segmentation",
+            "",
+            "usage: semimedref COMMAND [key=value ...]      semimedref COMMAND --help for examples",
+            "",
+            *lines,
+            "",
+            "first steps:",
+            "  semimedref train -m experiment=quickstart && semimedref table experiment=quickstart",
+            "",
+            "Unofficial. Research use only; not a medical device.",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Hydra's and OmegaConf's errors as one line with what helps."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+
+def explain(error: BaseException) -> str:
+    """What was found and what was expected, in one line."""
+    text = " ".join(str(error).split())
+    cause = " ".join(str(error.__cause__ or "").split())
+    key = re.search(r"Key '([^']+)' (?:is )?not in (?:struct|'[^']*')|Could not override '([^']+)'", f"{text} {cause}")
+    if key:
+        return _unknown_key(next(g for g in key.groups() if g), text)
+    option = re.search(r"Could not find '([^']+)'", text)
+    if option:
+        listed = text.partition("Available options in")[2].partition(":")[2]
+        choices = [c for c in listed.split() if c.isidentifier() or c.replace("pct", "").isalnum()]
+        return f"there is no option '{option[1]}': expected one of {', '.join(choices)}"
+    return f"{text} {cause}".strip()
+
+
+def _unknown_key(key: str, text: str) -> str:
+    full = re.search(r"full_key: (\S+)", text)
+    name = full[1] if full else key
+    near = difflib.get_close_matches(name, _known_keys(), n=1, cutoff=0.6)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"unknown key '{name}': {hint}`semimedref train --cfg job` prints every key"
+
+
+def _known_keys() -> list[str]:
+    from hydra.core.global_hydra import GlobalHydra
+
+    from semimedref.config import compose, resolved
+
+    GlobalHydra.instance().clear()
+    return _flat(resolved(compose([])))
+
+
+def _flat(node: object, prefix: str = "") -> list[str]:
+    if not isinstance(node, dict):
+        return [prefix]
+    own = [prefix] if prefix else []
+    return own + [k for key, v in node.items() for k in _flat(v, f"{prefix}.{key}".strip("."))]

@@ -1,0 +1,168 @@
+"""Compose, build and name configurations. Only ``build`` instantiates classes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semimedref.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# What decides a result. Networks, encoders, augmentation, alignment and pseudo-labels are inside
+# ``method`` as far as it uses them, so two rows that differ only in an unused part are one run.
+SIGNED = ("dataset", "ratio", "seed", "method", "trainer")
+# Keys of the machine, at any depth: they do not decide a result.
+MACHINE_KEYS = frozenset({"root"})
+FILE_KEYS = frozenset({"weights", "tokenizer"})  # signed by content, not by path
+TRUSTED = ("semimedref.*",)
+
+
+def config_dir() -> Path:
+    """The folder of the shipped configuration: inside the wheel, or beside src in a checkout."""
+    inside = Path(__file__).parent / "conf"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "conf"
+
+
+def compose(overrides: list[str], *, config_dirs: list[str] | None = None) -> DictConfig:
+    """The configuration for some Hydra overrides, as ``semimedref train`` would see it."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    register_resolvers()
+    if config_dirs:
+        paths = ",".join(f"file://{Path(d).absolute()}" for d in config_dirs)
+        overrides = [*overrides, f"hydra.searchpath=[{paths}]"]
+    if GlobalHydra.instance().is_initialized():
+        return hydra_compose(config_name="config", overrides=overrides, return_hydra_config=True)
+    with initialize_config_dir(str(config_dir())):
+        return hydra_compose(config_name="config", overrides=overrides, return_hydra_config=True)
+
+
+def build(cfg: DictConfig, group: str) -> Any:  # noqa: ANN401 - whatever the option's class is
+    """Instantiate one group of a configuration; classes must be ours or of a trusted package."""
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+
+    trusted = [*TRUSTED, *(f"{name}.*" for name in cfg.trusted_packages)]
+    try:
+        return instantiate(cfg[group], _execution_whitelist_=trusted, _convert_="all")
+    except InstantiationException as error:
+        cause = error.__cause__
+        while cause is not None:
+            if isinstance(cause, UserError):
+                raise cause from None
+            cause = cause.__cause__
+        detail = " ".join(str(error).split())
+        raise UserError(
+            f"{group}: {detail} (a class of your own package needs trusted_packages=[your_package])"
+        ) from error
+
+
+def resolved(cfg: DictConfig) -> dict[str, Any]:
+    """The task's configuration as plain values."""
+    from omegaconf import OmegaConf
+
+    plain = OmegaConf.to_container(cfg, resolve=False)
+    plain.pop("hydra", None)
+    kept = OmegaConf.masked_copy(cfg, list(plain))
+    return OmegaConf.to_container(kept, resolve=True)
+
+
+def signed(plain: dict[str, Any]) -> dict[str, Any]:
+    """The part of a resolved configuration that decides the result."""
+    history = _history()
+    node = _strip({key: plain[key] for key in SIGNED})
+    for path, old in history["added_keys"].items():
+        _drop_if(node, path.split("."), old)
+    versions = {t: history["versions"][t] for t in _targets(node) if t in history["versions"]}
+    return node | ({"versions": versions} if versions else {})
+
+
+def signature(plain: dict[str, Any]) -> str:
+    """First 12 hex digits of the sha1 of what decides the result."""
+    text = json.dumps(signed(plain), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha1(text.encode()).hexdigest()[:12]
+
+
+def run_name(plain: dict[str, Any]) -> str:
+    """A folder name that a person can read, ending in the signature."""
+    method = plain["method"]["_target_"].split(".")[-2]
+    model = plain["method"]["model"]["_target_"].split(".")[-2]
+    ratio = f"{100 * plain['ratio']['fraction']:g}pct"
+    parts = [plain["dataset"]["name"], ratio, model, method, f"s{plain['seed']['value']}"]
+    return "-".join([*parts, signature(plain)])
+
+
+def register_resolvers() -> None:
+    """Make ``${run_name:}`` known to OmegaConf."""
+    from omegaconf import OmegaConf
+
+    OmegaConf.register_resolver(
+        "run_name", lambda *, _root_: run_name(resolved(_root_)), replace=True
+    )
+
+
+def _strip(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
+    """Without machine keys and nulls; weights by what they are, not by where they lie."""
+    if isinstance(node, dict):
+        kept = {k: v for k, v in node.items() if k not in MACHINE_KEYS and v is not None}
+        return {k: file_identity(v) if k in FILE_KEYS else _strip(v) for k, v in kept.items()}
+    if isinstance(node, list):
+        return [_strip(v) for v in node]
+    return node
+
+
+@lru_cache(maxsize=64)
+def file_identity(weights: str) -> str:
+    """``random``, a hub id, a package with its version, or the hash of the files at a path."""
+    kind, _, name = weights.partition(":")
+    if weights == "random" or kind == "hub":
+        return weights
+    if kind == "package":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return f"package:{name}=={version(name.partition('/')[0])}"
+        except PackageNotFoundError as error:
+            raise UserError(f"weights={weights}: the package is not installed") from error
+    path = Path(weights).expanduser()
+    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        if not file.is_file():
+            return weights  # the encoder's own error names the missing file
+        digest.update(file.name.encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _targets(node: Any) -> list[str]:  # noqa: ANN401 - plain JSON values
+    if isinstance(node, list):
+        return [t for v in node for t in _targets(v)]
+    if not isinstance(node, dict):
+        return []
+    own = [node["_target_"]] if "_target_" in node else []
+    return own + [t for v in node.values() for t in _targets(v)]
+
+
+def _drop_if(node: dict[str, Any], path: list[str], old: object) -> None:
+    for key in path[:-1]:
+        node = node.get(key, {})
+        if not isinstance(node, dict):
+            return
+    if path[-1] in node and node[path[-1]] == old:
+        del node[path[-1]]
+
+
+@lru_cache(maxsize=1)
+def _history() -> dict[str, Any]:
+    import yaml
+
+    return yaml.safe_load((Path(__file__).parent / "signature_history.yaml").read_text())

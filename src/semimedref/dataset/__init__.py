@@ -1,0 +1,1 @@
+"""Images, sentences and masks: data sets, splits, loaders."""

@@ -1,0 +1,123 @@
+"""Batches as a pure function of the step: resuming is starting the range later.
+
+The larger pool passes once an epoch, the smaller one cycles, each pass in a fresh order
+("maximum-size cycling"). Orders and augmentation numbers depend on (seed, pass, sample) alone, so
+neither the number of workers nor an interruption changes what a step sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from semimedref import seed as seeds
+from semimedref.dataset.sample import Batch, Split
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Some images of a split at the side that the network takes."""
+
+    split: Split
+    places: tuple[int, ...]  # rows of the split that belong to the pool
+    side: int
+    masks: bool  # False: masks are never read
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def fetch(self, chosen: Sequence[int], uniform: np.ndarray | None = None) -> Batch:
+        """The pool's images number ``chosen`` as one batch on the host."""
+        at = [self.places[i] for i in chosen]
+        image = torch.from_numpy(np.stack([self.split.images[i] for i in at]))[:, None]
+        mask = None
+        if self.masks:
+            mask = torch.from_numpy(np.stack([self.split.masks[i] for i in at]))[:, None]
+        if uniform is None:
+            uniform = np.zeros((len(at), 0), np.float32)
+        return Batch(
+            image=_resize(image, self.side, "bicubic"),
+            mask=None if mask is None else _resize(mask, self.side, "nearest"),
+            position=torch.from_numpy(self.split.positions[at].astype(np.float32)),
+            uniform=torch.from_numpy(uniform),
+            index=torch.tensor(at),
+            sentences=tuple(self.split.texts[i] for i in at),
+        )
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """The whole pool in order, for evaluation."""
+        for start in range(0, len(self), size):
+            yield self.fetch(range(start, min(start + size, len(self))))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An endless, repeatable sequence of batches from one pool."""
+
+    pool: Pool
+    name: str  # the random stream, "labeled" or "unlabeled"
+    seed: int
+    batch_size: int
+    draws: int
+
+    def batch(self, step: int) -> Batch:
+        """Batch number ``step`` since the beginning of training."""
+        chosen, numbers = [], []
+        for position in range(step * self.batch_size, (step + 1) * self.batch_size):
+            turn, at = divmod(position, len(self.pool))
+            chosen.append(int(_order(self.seed, self.name, turn, len(self.pool))[at]))
+            numbers.append(seeds.uniforms(self.seed, self.name, turn, at, n=self.draws))
+        return self.pool.fetch(chosen, np.stack(numbers))
+
+
+class TrainingSteps(Dataset):
+    """Item number s is all that optimizer step s consumes: one pair of batches a micro-batch."""
+
+    def __init__(self, labeled: Stream, unlabeled: Stream | None, *, accumulate: int) -> None:
+        self.labeled, self.unlabeled, self.accumulate = labeled, unlabeled, accumulate
+
+    def __getitem__(self, step: int) -> list[tuple[Batch, Batch | None]]:
+        micro = range(step * self.accumulate, (step + 1) * self.accumulate)
+        other = self.unlabeled
+        return [(self.labeled.batch(m), other.batch(m) if other else None) for m in micro]
+
+    def loader(self, start: int, stop: int, *, workers: int, pin: bool) -> DataLoader:
+        """Steps ``start`` to ``stop`` in order, prefetched by ``workers`` processes."""
+        return DataLoader(
+            self,
+            batch_size=None,
+            sampler=range(start, stop),
+            num_workers=workers,
+            pin_memory=pin,
+            worker_init_fn=_one_thread,
+        )
+
+
+def steps_per_epoch(labeled: int, unlabeled: int, *, batch_size: int, accumulate: int) -> int:
+    """Optimizer steps for one pass of the larger pool."""
+    return -(-max(labeled, unlabeled) // (batch_size * accumulate))
+
+
+@lru_cache(maxsize=8)
+def _order(seed: int, name: str, turn: int, n: int) -> np.ndarray:
+    return seeds.permutation(seed, name, turn, n=n)
+
+
+def _resize(x: Tensor, side: int, mode: str) -> Tensor:
+    if x.shape[-1] == side and x.shape[-2] == side:
+        return x
+    if mode == "nearest":
+        return F.interpolate(x, size=(side, side), mode="nearest")
+    return F.interpolate(x.float(), size=(side, side), mode=mode, align_corners=False)
+
+
+def _one_thread(worker: int) -> None:
+    del worker
+    torch.set_num_threads(1)

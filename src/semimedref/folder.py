@@ -1,0 +1,143 @@
+"""The run folder: its lock, its log, its JSON files. It is the truth; MLflow mirrors it."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semimedref.checkpoint import write_atomic
+from semimedref.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder named by the signature of what is trained in it."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """The folder, made if it is not there."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot create {path} ({error.strerror}): set run_root=FOLDER to a writable one"
+            ) from error
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """Readable name and signature."""
+        return self.path.name
+
+    def result(self) -> dict[str, Any] | None:
+        """The result, if the run is done."""
+        try:
+            return json.loads((self.path / "result.json").read_text())
+        except FileNotFoundError:
+            return None
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{self.path / 'result.json'} is no valid JSON: delete it, then the same command "
+                "tests the run again"
+            ) from error
+
+    def check_same(self, signed: dict[str, Any]) -> None:
+        """Refuse a folder whose stored configuration is another one (a hash collision, an edit)."""
+        stored = self.path / "run.json"
+        if stored.exists() and json.loads(stored.read_text())["signed"] != signed:
+            raise UserError(
+                f"{self.path} holds a run with another configuration under the same signature: "
+                "move that folder away"
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process; the kernel lets go when the process ends, however."""
+        try:
+            file = (self.path / ".lock").open("a+")
+        except OSError as error:
+            raise UserError(
+                f"cannot write in {self.path} ({error.strerror}): set run_root=FOLDER"
+            ) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                file.seek(0)
+                raise UserError(
+                    f"{self.name} is being trained already by {file.read() or 'another process'}: "
+                    "`semimedref status` shows its progress"
+                ) from error
+            file.truncate(0)
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
+            file.write(json.dumps(holder))
+            file.flush()
+            yield
+
+    @contextmanager
+    def logging(self) -> Iterator[None]:
+        """Log lines of this package go to the terminal and to ``train.log``."""
+        logger = logging.getLogger("semimedref")
+        handlers = [logging.StreamHandler(sys.stdout), logging.FileHandler(self.path / "train.log")]
+        handlers[0].setFormatter(logging.Formatter("%(message)s"))
+        handlers[1].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        previous = logger.level, logger.propagate
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        for handler in handlers:
+            logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.setLevel(previous[0])
+            logger.propagate = previous[1]
+            for handler in handlers:
+                logger.removeHandler(handler)
+                if isinstance(handler, logging.FileHandler):
+                    handler.close()
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write a JSON file atomically."""
+        write_atomic(self.path / name, json.dumps(content, indent=1) + "\n")
+
+    def write_failure(self, error: str, trace: str) -> None:
+        """Remember why the attempt failed; not even a full disk may hide the first error."""
+        record = {"error": " ".join(error.split()), "traceback": trace, "time": time.time()}
+        try:
+            self.write_json("failure.json", record)
+        except UserError as second:
+            logging.getLogger(__name__).warning("%s", second)
+
+    def clear_failure(self) -> None:
+        """Forget an earlier failure."""
+        (self.path / "failure.json").unlink(missing_ok=True)
+
+    def write_per_image(
+        self, ids: Sequence[str], patients: Sequence[str], table: np.ndarray
+    ) -> None:
+        """``per_image.csv``: integer counts and Dice of every test image."""
+        from semimedref.metrics import dice
+
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["id", "patient", "tp", "fp", "fn", "dice"])
+        for case, patient, row in zip(ids, patients, table.tolist(), strict=True):
+            writer.writerow([case, patient, *row, f"{dice(*row):.6f}"])
+        write_atomic(self.path / "per_image.csv", text.getvalue())

@@ -1,0 +1,82 @@
+"""The machine: device, threads, workers, memory layout. Nothing here decides a result's identity."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+import torch
+
+from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where a run computes; conf/hardware/*.yaml says what each key is."""
+
+    device: torch.device
+    threads: int
+    workers: int
+    channels_last: bool
+    deterministic: bool
+    tf32: bool
+    compile: bool
+    save_seconds: float
+
+    def apply(self) -> None:
+        """Set torch's global switches."""
+        torch.set_num_threads(self.threads)
+        if self.deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(self.deterministic)
+        torch.backends.cudnn.benchmark = not self.deterministic
+        if self.tf32:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.backends.cudnn.allow_tf32 = True
+
+    def place(self, batch: Batch) -> Batch:
+        """Images in the memory layout that the hardware likes."""
+        if not self.channels_last:
+            return batch
+        return replace(batch, image=batch.image.contiguous(memory_format=torch.channels_last))
+
+    def precision_flags(self) -> dict[str, object]:
+        """What decides the last bits of a result on this machine."""
+        return {
+            "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
+            "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+            "deterministic": self.deterministic,
+            "threads": torch.get_num_threads(),
+        }
+
+
+def build_hardware(
+    *,
+    device: str,
+    threads: int | None,
+    workers: int,
+    channels_last: bool,
+    deterministic: bool,
+    tf32: bool,
+    compile: bool,
+    save_seconds: float,
+) -> Hardware:
+    """Resolve ``auto`` device and thread count; refuse a device that is not there."""
+    found = torch.cuda.is_available()
+    if device == "cuda" and not found:
+        raise UserError("hardware.device=cuda: no CUDA device is visible; use hardware=cpu or auto")
+    if device == "auto":
+        device = "cuda" if found else "cpu"
+    if threads is None:
+        threads = len(os.sched_getaffinity(0))
+    return Hardware(
+        device=torch.device(device),
+        threads=threads,
+        workers=workers,
+        channels_last=channels_last,
+        deterministic=deterministic,
+        tf32=tf32,
+        compile=compile,
+        save_seconds=save_seconds,
+    )

@@ -1,0 +1,1 @@
+"""Training methods: where augmentation, network and losses meet."""

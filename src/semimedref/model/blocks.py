@@ -1,0 +1,115 @@
+"""Parts that segmentation networks share: attention, position code, up blocks, sub-pixel head."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Attention(nn.Module):
+    """Multi-head attention with one packed projection (q, k, v rows in this order)."""
+
+    def __init__(self, width: int, *, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
+        self.out_proj = nn.Linear(width, width)
+        nn.init.xavier_uniform_(self.in_proj_weight)
+
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Let tokens x (B, N, C) look at memory (B, M, C) where mask (B, M) is True."""
+        width = x.shape[-1]
+        if x is memory:
+            q, k, v = F.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        else:
+            q = F.linear(x, self.in_proj_weight[:width], self.in_proj_bias[:width])
+            packed = F.linear(memory, self.in_proj_weight[width:], self.in_proj_bias[width:])
+            k, v = packed.chunk(2, -1)
+        mixed = F.scaled_dot_product_attention(
+            self._split(q),
+            self._split(k),
+            self._split(v),
+            attn_mask=None if mask is None else mask[:, None, None, :],
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, heads, N, C / heads)
+
+
+def feed_forward(width: int, hidden: int, *, dropout: float) -> nn.Sequential:
+    """Return Linear, ReLU, dropout, Linear."""
+    return nn.Sequential(
+        nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, width)
+    )
+
+
+def position_code_2d(height: int, width: int, channels: int, device: torch.device) -> Tensor:
+    """Return a sinusoidal code (height * width, channels): rows in the first half, columns after.
+
+    Within a half, sines come before cosines; wavelengths rise geometrically from 2 pi.
+    """
+    quarter = channels // 4
+    steps = torch.arange(quarter, device=device, dtype=torch.float32)
+    speed = torch.exp(steps * (-math.log(10000.0) / quarter))
+
+    def waves(length: int) -> Tensor:
+        angle = torch.arange(length, device=device, dtype=torch.float32)[:, None] * speed
+        return torch.cat([angle.sin(), angle.cos()], dim=1)  # (length, channels / 2)
+
+    rows = waves(height)[:, None].expand(-1, width, -1)
+    columns = waves(width)[None].expand(height, -1, -1)
+    return torch.cat([rows, columns], dim=2).flatten(0, 1)
+
+
+class UpBlock(nn.Module):
+    """Transposed convolution x2, concatenation with the skip map, 3x3 conv, BatchNorm, ReLU."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.up = nn.ConvTranspose2d(inputs, outputs, 2, stride=2)
+        self.conv = nn.Conv2d(2 * outputs, outputs, 3, padding=1)
+        self.norm = nn.BatchNorm2d(outputs)
+
+    def forward(self, x: Tensor, skip: Tensor) -> Tensor:
+        """Join x (B, inputs, h, w) and skip (B, outputs, 2h, 2w)."""
+        return F.relu(self.norm(self.conv(torch.cat([self.up(x), skip], dim=1))))
+
+
+class SubPixelHead(nn.Module):
+    """3x3 conv, pixel shuffle x4, 4x4 blur against checkerboards, 1x1 conv to one logit."""
+
+    scale = 4
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        hidden = inputs // self.scale
+        self.conv = nn.Conv2d(inputs, hidden * self.scale**2, 3, padding=1)
+        self.out = nn.Conv2d(hidden, 1, 1)
+        self._icnr()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, inputs, h, w) to logits (B, 1, 4h, 4w).
+
+        Shuffle and blur act on each channel alone, so the 1x1 conv may come before them, and two
+        convolutions in a row are one: the same function at 1 / hidden of the cost.
+        """
+        mix = self.out.weight.flatten()  # (hidden,)
+        kernel = torch.einsum("h,hsijk->sijk", mix, self.conv.weight.unflatten(0, (len(mix), -1)))
+        bias = mix @ self.conv.bias.unflatten(0, (len(mix), -1))
+        x = F.pixel_shuffle(F.conv2d(x, kernel, bias, padding=1), self.scale)
+        before = self.scale - 1  # padded on the left and on the top only
+        x = F.avg_pool2d(F.pad(x, (before, 0, before, 0)), self.scale, stride=1)
+        return x + self.out.bias[:, None, None]
+
+    @torch.no_grad()
+    def _icnr(self) -> None:
+        """Let the 16 filters of each sub-pixel group start equal (Aitken et al., 2017)."""
+        weight = self.conv.weight
+        kernel = torch.empty_like(weight[:: self.scale**2])
+        nn.init.kaiming_normal_(kernel)
+        weight.copy_(kernel.repeat_interleave(self.scale**2, dim=0))

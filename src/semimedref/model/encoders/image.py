@@ -1,0 +1,39 @@
+"""The contract of image encoders: four levels that can be run one by one."""
+
+from torch import Tensor, nn
+
+
+class ImageEncoder(nn.Module):
+    """A pyramid of four levels with strides 4, 8, 16 and 32.
+
+    Networks that feed fused maps back into the trunk run `levels[i]` themselves.
+
+    Attributes:
+        widths: channels of the four levels.
+        levels: level 0 is stem + stage 1, level i is downsampler + stage i + 1.
+        channels: channels that level 0 expects; grey images are repeated by `adapt`.
+    """
+
+    widths: tuple[int, ...]
+    channels: int
+
+    def __init__(self, levels: list[nn.Module], *, widths: tuple[int, ...], channels: int) -> None:
+        super().__init__()
+        self.levels = nn.ModuleList(levels)
+        self.widths = widths
+        self.channels = channels
+
+    def adapt(self, image: Tensor) -> Tensor:
+        """Repeat a grey image (B, 1, H, W) if level 0 expects more channels."""
+        if image.shape[1] == self.channels:
+            return image
+        return image.expand(-1, self.channels, -1, -1)
+
+    def forward(self, image: Tensor) -> list[Tensor]:
+        """Return the maps (B, widths[i], H / stride, W / stride) of all levels."""
+        maps = []
+        x = self.adapt(image)
+        for level in self.levels:
+            x = level(x)
+            maps.append(x)
+        return maps

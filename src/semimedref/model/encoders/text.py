@@ -1,0 +1,145 @@
+"""The contract of text encoders: padding rule, freezing, dropout and the table of features."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from semimedref.errors import UserError
+from semimedref.model.encoders.tokenizer import PAD, Tokenizer
+from semimedref.model.segmenter import TextFeatures, TextInput
+
+
+class TextEncoder(nn.Module, ABC):
+    """Sentences -> features of exactly `max_tokens` tokens, padding included.
+
+    A frozen encoder stays in evaluation mode whatever `train()` is called, runs without gradient,
+    and is not part of checkpoints. With `cache` the features of each sentence are computed once, in
+    `prepare`, and `forward` only picks rows of a table. Sentences enter the table one at a time, so
+    their features depend neither on the order nor on the other sentences of a batch.
+
+    Attributes:
+        width: D, the size of a token's features.
+        frozen: weights are not trained.
+        dropout: dropout may be active (where `forward` is asked for it).
+        cache: features come from the table.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        frozen: bool,
+        dropout: bool,
+        cache: bool,
+    ) -> None:
+        super().__init__()
+        if cache and dropout:
+            raise UserError(
+                "text_encoder.cache=true and text_encoder.dropout=true exclude each other: cached "
+                "features have no dropout. Set one of them to false"
+            )
+        if cache and not frozen:
+            raise UserError(
+                "text_encoder.cache=true needs a frozen text encoder: features of a trained one "
+                "change at every step. Set text_encoder.cache=false or text_encoder.frozen=true"
+            )
+        self.width, self.max_tokens = width, max_tokens
+        self.frozen, self.dropout, self.cache = frozen, dropout, cache
+        self._tokenize = tokenizer
+        self._ids: dict[str, list[int]] = {}
+        self._row: dict[str, int] = {}
+        # The table, with room for more rows than are in use; never part of a checkpoint.
+        self.register_buffer("_tokens", torch.empty(0, max_tokens, width), persistent=False)
+        self.register_buffer(
+            "_mask", torch.empty(0, max_tokens, dtype=torch.bool), persistent=False
+        )
+        self.register_buffer("_pooled", torch.empty(0, width), persistent=False)
+
+    @abstractmethod
+    def hidden_states(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return hidden states 1, 2 and last (B, L, D) of ids (B, L) and a bool mask (B, L)."""
+
+    def prepare(self, sentences: Sequence[str]) -> TextInput:
+        """Tokenize or look up sentences on the host; returns CPU tensors."""
+        if not self.cache:
+            return self._tokens_of(sentences)
+        self._add_rows([text for text in dict.fromkeys(sentences) if text not in self._row])
+        rows = torch.tensor([self._row[text] for text in sentences], dtype=torch.int64)
+        return TextInput(input_ids=None, attention_mask=None, rows=rows)
+
+    def forward(self, text: TextInput, *, dropout: bool = False) -> TextFeatures:
+        """Encode; dropout is active if it is asked for here and allowed by the config."""
+        if text.rows is not None:
+            return TextFeatures(
+                tokens=self._tokens.index_select(0, text.rows),
+                mask=self._mask.index_select(0, text.rows),
+                pooled=self._pooled.index_select(0, text.rows),
+            )
+        gradient = torch.is_grad_enabled() and not self.frozen
+        with torch.set_grad_enabled(gradient), self._dropout_is(dropout and self.dropout):
+            first, second, last = self.hidden_states(text.input_ids, text.attention_mask)
+            pooled = (first.mean(1) + second.mean(1) + last.mean(1)) / 3
+        return TextFeatures(tokens=last, mask=text.attention_mask, pooled=pooled)
+
+    def train(self, mode: bool = True) -> "TextEncoder":
+        """Set the mode; a frozen encoder stays in evaluation mode."""
+        return super().train(mode and not self.frozen)
+
+    def _freeze_if_asked(self) -> None:
+        """To be called at the end of a subclass's constructor."""
+        if self.frozen:
+            self.requires_grad_(False).eval()
+
+    def _tokens_of(self, sentences: Sequence[str]) -> TextInput:
+        for text in sentences:
+            if text not in self._ids:
+                self._ids[text] = self._tokenize(text, self.max_tokens)
+        ids = torch.full((len(sentences), self.max_tokens), PAD, dtype=torch.int64)
+        mask = torch.zeros(len(sentences), self.max_tokens, dtype=torch.bool)
+        for i, text in enumerate(sentences):
+            known = self._ids[text]
+            ids[i, : len(known)] = torch.tensor(known)
+            mask[i, : len(known)] = True
+        return TextInput(input_ids=ids, attention_mask=mask, rows=None)
+
+    @torch.inference_mode(False)  # the table outlives an evaluation that adds to it
+    def _add_rows(self, texts: list[str]) -> None:
+        self._reserve(len(self._row) + len(texts))
+        device = self._tokens.device
+        for text in texts:
+            row = len(self._row)
+            with torch.no_grad(), torch.autocast(device.type, enabled=False):
+                features = self(self._tokens_of([text]).to(device))
+                self._tokens[row] = features.tokens[0]
+                self._mask[row] = features.mask[0]
+                self._pooled[row] = features.pooled[0]
+            self._row[text] = row
+
+    def _reserve(self, rows: int) -> None:
+        """Grow the table to a power of two, so that adding N sentences copies O(N) rows."""
+        used, room = len(self._row), self._tokens.shape[0]
+        if rows <= room:
+            return
+        room = 1 << (rows - 1).bit_length()
+        for name in ("_tokens", "_mask", "_pooled"):
+            old = getattr(self, name)
+            new = old.new_zeros(room, *old.shape[1:])
+            new[:used] = old[:used]
+            setattr(self, name, new)
+
+    @contextmanager
+    def _dropout_is(self, active: bool) -> Iterator[None]:
+        """Text encoders have no state beside dropout that follows the training mode."""
+        before = self.training
+        if active != before:
+            nn.Module.train(self, active)
+        try:
+            yield
+        finally:
+            if active != before:
+                nn.Module.train(self, before)

@@ -1,0 +1,1 @@
+"""Pseudo-labelling rules: from the teacher's probability to the student's target."""

@@ -1,0 +1,16 @@
+"""Hard pseudo-masks (paper, Eq. pseudo-labeling)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+class Hard:
+    """Foreground where the teacher is at least ``threshold`` sure."""
+
+    def __init__(self, *, threshold: float) -> None:
+        self.threshold = threshold
+
+    def __call__(self, probability: Tensor) -> Tensor:
+        """Target 0 or 1 for every pixel of P (B, 1, H, W)."""
+        return (probability >= self.threshold).to(probability.dtype)

@@ -1,0 +1,1 @@
+"""From run folders to tables, tests, figures and one page: everything here only reads runs."""

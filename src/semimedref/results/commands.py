@@ -1,0 +1,104 @@
+"""The commands that read results: status, table, report, diff. Each returns an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from semimedref.errors import UserError
+from semimedref.results import configdiff, store
+from semimedref.results.writing import write_text
+
+if TYPE_CHECKING:
+    from semimedref.sweep import Experiment
+
+
+def status_command(args: Sequence[str]) -> int:
+    """``semimedref status experiment=NAME``: the state of every cell."""
+    from semimedref.results.status import render_status
+
+    print(render_status(_expand("status", args)), end="")
+    return 0
+
+
+def table_command(args: Sequence[str]) -> int:
+    """``semimedref table experiment=NAME``: print the table, write it as Markdown and CSV."""
+    from semimedref.results import render
+    from semimedref.results.comparison import compare_rows
+    from semimedref.results.table import build_table
+
+    table = build_table(_expand("table", args))
+    comparisons = compare_rows(table)
+    base = table.run_root / "tables" / table.name
+    files = {
+        base.with_name(f"{base.name}.md"): render.markdown(table, comparisons),
+        base.with_name(f"{base.name}.csv"): render.csv_text(table),
+    }
+    for path, text in files.items():
+        write_text(path, text)
+    style = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print(render.terminal(table, comparisons, style=style), end="")
+    print(f"\nwritten: {', '.join(str(path) for path in files)}")
+    return 0
+
+
+def report_command(args: Sequence[str]) -> int:
+    """``semimedref report experiment=NAME [runs=FOLDER,FOLDER]``: write the page, print its path.
+
+    ``runs`` names finished runs outside the experiment that may complete the headroom.
+    """
+    from semimedref.results.report import write_report
+
+    extra = [arg.removeprefix("runs=") for arg in args if arg.startswith("runs=")]
+    overrides = [arg for arg in args if not arg.startswith("runs=")]
+    folders = [Path(name) for names in extra for name in names.split(",") if name]
+    path = write_report(_expand("report", overrides), overrides=overrides, extra=folders)
+    print(path)
+    return 0
+
+
+def diff_command(args: Sequence[str]) -> int:
+    """``semimedref diff RUN_A RUN_B`` or ``semimedref diff experiment=NAME "Row A" "Row B"``."""
+    overrides = [arg for arg in args if _is_override(arg)]
+    names = [arg for arg in args if not _is_override(arg)]
+    if len(names) != 2:
+        raise UserError(
+            f"found {len(names)} things to compare, expected two run folders or two rows: "
+            '`semimedref diff RUN_A RUN_B` or `semimedref diff experiment=NAME "Row A" "Row B"`'
+        )
+    if overrides:
+        a, b = configdiff.matching_cells(_expand("diff", overrides), *names)
+        found = configdiff.differences(a.config, b.config)
+    else:
+        found = configdiff.differences(*(store.load_config(_run_folder(name)) for name in names))
+    print(configdiff.render(found, *(Path(name).name or name for name in names)), end="")
+    return 0
+
+
+def _is_override(arg: str) -> bool:
+    """Tell ``group=option`` from a folder or a row label, either of which may contain ``=``."""
+    key, sign, _ = arg.partition("=")
+    return bool(sign) and not Path(arg).exists() and all(c.isalnum() or c in "+~._/@" for c in key)
+
+
+def _run_folder(name: str) -> Path:
+    folder = Path(name)
+    if not (folder / "run.json").is_file():
+        raise UserError(
+            f"{name} is not a run folder (it has no run.json); expected one of multirun/, "
+            "`semimedref status experiment=NAME` shows which runs exist"
+        )
+    return folder
+
+
+def _expand(command: str, overrides: Sequence[str]) -> Experiment:
+    if not any(arg.startswith("experiment=") for arg in overrides):
+        raise UserError(
+            f"found no experiment, expected one: `semimedref {command} experiment=quickstart`"
+        )
+    from semimedref.sweep import expand
+
+    return expand(list(overrides))

@@ -1,0 +1,78 @@
+"""Which configuration keys differ between two runs or two rows of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from semimedref.errors import UserError
+
+if TYPE_CHECKING:
+    from semimedref.sweep import Cell, Experiment
+
+ABSENT = "–"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One key with its two values, printed as JSON; a dash where the key does not exist."""
+
+    key: str
+    a: str
+    b: str
+
+
+def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
+    """Every leaf key whose value differs, in the order of the keys."""
+    left, right = flatten(a), flatten(b)
+    found = []
+    for key in sorted(left.keys() | right.keys()):
+        values = left.get(key, ABSENT), right.get(key, ABSENT)
+        if values[0] != values[1]:
+            found.append(Difference(key, *values))
+    return found
+
+
+def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Leaves of a nested configuration by dotted key; lists and empty mappings are leaves."""
+    leaves: dict[str, str] = {}
+    for name, value in config.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value:
+            leaves.update(flatten(value, f"{key}."))
+        else:
+            leaves[key] = json.dumps(value, ensure_ascii=False, default=str)
+    return leaves
+
+
+def matching_cells(experiment: Experiment, a: str, b: str) -> tuple[Cell, Cell]:
+    """The first cell of two rows that stand at the same point of the table."""
+    cells: dict[str, list[Cell]] = {}
+    for cell in experiment.cells:
+        cells.setdefault(cell.row, []).append(cell)
+    for row in (a, b):
+        if row not in cells:
+            rows = ", ".join(f'"{name}"' for name in cells)
+            raise UserError(
+                f"found no row {row!r} in {experiment.name}; expected one of {rows} "
+                f"(`semimedref status experiment={experiment.name}` lists them)"
+            )
+    for first in cells[a]:
+        for second in cells[b]:
+            if first.point == second.point:
+                return first, second
+    return cells[a][0], cells[b][0]
+
+
+def render(found: list[Difference], a: str, b: str) -> str:
+    """Aligned text with one line a key."""
+    if not found:
+        return f"{a} and {b} have the same configuration.\n"
+    lines = [("key", a, b), *((d.key, d.a, d.b) for d in found)]
+    widths = [max(len(line[i]) for line in lines) for i in range(2)]
+    return "".join(
+        f"{key:<{widths[0]}}  {left:<{widths[1]}}  {right}".rstrip() + "\n"
+        for key, left, right in lines
+    )

@@ -1,0 +1,248 @@
+"""The numbers of the report page: table, honest numbers, learning curves, significance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from semimedref.results import charts, render, store
+from semimedref.results.comparison import TEST_REPLICATES, Comparison
+from semimedref.results.honest import (
+    MIN_HEADROOM,
+    Headroom,
+    claims_text_gain,
+    text_gap,
+)
+from semimedref.results.table import MIN_TEXT_GAP, Entry, Score, Table
+
+_POINTS = f"{100 * MIN_TEXT_GAP:.0f} points"
+
+
+def results(table: Table) -> str:
+    """The table, with every interval drawn on one scale."""
+    scores = [entry.scores["dice"] for entry in table.entries if "dice" in entry.scores]
+    scale = charts.forest_scale(scores, table.oracles)
+    head = "".join(
+        f"<th{' class=n' if i > len(table.columns) else ''} scope=col>{escape(label)}</th>"
+        for i, label in enumerate(render.header(table))
+    )
+    axis = f"<th scope=col>Dice, percent{charts.forest_axis(scale)}</th>" if scale else ""
+    lines = []
+    bodies = iter(render.body(table))
+    for _, entries in table.groups:
+        for number, entry in enumerate(entries):
+            group = " class=group" if number == 0 else ""
+            lines.append(f"<tr{group}>{_line(table, entry, next(bodies), scale)}</tr>")
+    shown = scale is not None and any(scale.holds(100 * value) for value in table.oracles)
+    dashed = " Dashed: the text-blind oracle." if shown else ""
+    drawn = f"Dot: mean. Bar: 95 % CI. Ticks: {table.over}s.{dashed}" if scale else ""
+    return scrollable(
+        "Results",
+        f"<thead><tr>{head}{axis}</tr></thead><tbody>{''.join(lines)}</tbody>",
+        caption=render.method_note(table),
+    ) + (f"<p class=note>{escape(drawn)}</p>" if drawn else "")
+
+
+def _line(table: Table, entry: Entry, cells: list[str], scale: charts.Scale | None) -> str:
+    left = len(table.columns)
+    row = table.rows.index(entry.row)
+    best = render.best_cells(table, entry)
+    out = [f"<td>{escape(text)}</td>" for text in cells[:left]]
+    out.append(f"<th scope=row>{key(row)}{escape(entry.row)}</th>")
+    for i, text in enumerate(cells[left + 1 :], start=left + 1):
+        mean, spread, deviation = text.partition(" ± ")
+        marked = " best" if i in best else ""
+        soft = f" <span class=spread>± {escape(deviation)}</span>" if spread else ""
+        out.append(f'<td class="n{marked}">{minus(escape(mean))}{soft}</td>')
+    if scale:
+        score = entry.scores.get("dice", Score(()))
+        plot = charts.forest(score, scale, row=row, oracles=table.oracles)
+        out.append(f"<td>{plot}</td>")
+    return "".join(out)
+
+
+def honest_numbers(table: Table, room: Headroom | None) -> str:
+    """Oracle, headroom, and what each model gains from the text."""
+    cards = [_oracle_card(table), _headroom_card(room), _gap_card(table)]
+    return f"<div class=cards>{''.join(cards)}</div>{_gap_table(table)}"
+
+
+def _oracle_card(table: Table) -> str:
+    if not table.oracles:
+        return card("Text-blind oracle", "–", "These results carry no text-blind oracle.")
+    value = " / ".join(render.percent(oracle, 1) for oracle in table.oracles)
+    return card(
+        "Text-blind oracle",
+        f"{value} <small>Dice</small>",
+        "What a perfect segmentation of every lesion scores without reading a word. "
+        "Only a model that reads the text can be above it.",
+    )
+
+
+def _headroom_card(room: Headroom | None) -> str:
+    if room is None:
+        return card(
+            "Headroom",
+            "–",
+            "Not measured here: it needs supervised runs with all and with 2 % of the labels, "
+            "in this experiment or passed as runs=FOLDER,FOLDER.",
+        )
+    verdict = "enough to win" if room.value >= MIN_HEADROOM else "too little to win"
+    steps = "at equal steps" if room.equal_steps else "but not at equal steps"
+    return card(
+        "Headroom",
+        f"{minus(f'{100 * room.value:+.1f}')} <small>points</small>",
+        f"Validation Dice with all labels ({render.percent(room.full, 1)}, "
+        f"{_runs(room.runs_full)}) minus with 2 % ({render.percent(room.few, 1)}, "
+        f"{_runs(room.runs_few)}), supervised, {steps}: {verdict} "
+        f"({100 * MIN_HEADROOM:.0f} points asked for).",
+    )
+
+
+def _gap_card(table: Table) -> str:
+    gaps = [gap for gap in map(text_gap, table.entries) if gap is not None]
+    if not gaps:
+        return card("Text gap", "–", "No finished model has a text gap yet.")
+    ends = dict.fromkeys(minus(f"{100 * gap:.1f}") for gap in (min(gaps), max(gaps)))
+    small = sum(not claims_text_gain(gap) for gap in gaps)
+    verdict = (
+        f"No text gain is claimed for {small} of {len(gaps)} models (gap under {_POINTS})."
+        if small
+        else f"Every model is above the {_POINTS} from which a text gain is claimed."
+    )
+    return card(
+        "Text gap",
+        f"{' to '.join(ends)} <small>points</small>",
+        f"Dice with true texts minus Dice with texts shuffled between images. {verdict}",
+    )
+
+
+def _gap_table(table: Table) -> str:
+    lines = []
+    for entry in table.entries:
+        gap = text_gap(entry)
+        if gap is None:
+            continue
+        dice = entry.scores["dice"].mean if "dice" in entry.scores else None
+        over = dice - max(table.oracles) if dice is not None and table.oracles else None
+        claim = claims_text_gain(gap)
+        verdict = "text gain" if claim else "no text gain is claimed"
+        margin = "–" if over is None else minus(f"{100 * over:+.1f}")
+        lines.append(
+            f"<tr><th scope=row>{escape(render.place(entry.row, entry.column))}</th>"
+            f"<td class=n>{margin}</td><td class=n>{minus(f'{100 * gap:+.1f}')}</td>"
+            f'<td><span class="badge {"yes" if claim else "no"}">{verdict}</span></td></tr>'
+        )
+    if not lines:
+        return ""
+    head = (
+        "<thead><tr><th scope=col>model</th><th class=n scope=col>Dice above the oracle</th>"
+        "<th class=n scope=col>text gap</th><th scope=col>verdict</th></tr></thead>"
+    )
+    return scrollable("Text gap of each model", f"{head}<tbody>{''.join(lines)}</tbody>")
+
+
+def learning_curves(table: Table) -> str:
+    """One small multiple per column on one vertical scale, one colour per row."""
+    panels = [(column, _lines(table, entries)) for column, entries in table.groups]
+    values = [value for _, lines in panels for line in lines for _, value in line.points]
+    if not values:
+        return "<p class=soft>No epoch has ended yet.</p>"
+    high = min(1.0, max(max(values) * 1.06, 0.1))
+    figures = []
+    for column, lines in panels:
+        title = ", ".join(render.pretty(value) for value in column) or table.title
+        chart = charts.curves(lines, title=title, rows=table.rows, high=high)
+        figures.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
+    legend = "".join(f"<li>{key(i)}{escape(row)}</li>" for i, row in enumerate(table.rows))
+    return f"<ul class=legend>{legend}</ul><div class=multiples>{''.join(figures)}</div>"
+
+
+def _lines(table: Table, entries: Sequence[Entry]) -> list[charts.Line]:
+    lines = []
+    for entry in entries:
+        for run in entry.runs:
+            points = tuple(
+                (row["epoch"], row["val/dice"])
+                for row in store.load_metrics(run.folder)
+                if row.get("val/dice") is not None
+            )
+            if points:
+                lines.append(charts.Line(table.rows.index(entry.row), run.seed, points))
+    return lines
+
+
+def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
+    """Each row against the first row of its column."""
+    if not comparisons:
+        return "<p class=soft>No two rows share a finished seed yet.</p>"
+    lines = "".join(_comparison(comparison) for comparison in comparisons)
+    head = "".join(
+        f"<th{kind} scope=col>{escape(label)}</th>"
+        for label, kind in (
+            (", ".join(table.columns), ""),
+            ("comparison", ""),
+            ("Dice difference", " class=n"),
+            ("95 % CI", " class=n"),
+            ("p", " class=n"),
+            ("p, Holm", " class=n"),
+            (f"{table.over}s", ""),
+        )
+    )
+    first = comparisons[0]
+    note = (
+        f"{first.images:,} test images of {first.patients:,} patients. Whole patients are swapped "
+        f"(randomization, two-sided) and drawn (bootstrap), {TEST_REPLICATES:,} replicates, counts "
+        f"summed over the {table.over}s that both rows share; Holm's correction within a column. "
+        "Intervals are not adjusted. The test is about these trained models on other patients; "
+        f"what another {table.over} would give is shown by the spread in the table."
+    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>"
+    return scrollable("Significance", body, caption=note)
+
+
+def _comparison(comparison: Comparison) -> str:
+    test = comparison.test
+    column = ", ".join(render.pretty(value) for value in comparison.column)
+    ci = f"[{100 * test.ci_low:+.2f}, {100 * test.ci_high:+.2f}]"
+    return (
+        f"<tr><td>{escape(column)}</td>"
+        f"<th scope=row>{escape(comparison.row)} − {escape(comparison.reference)}</th>"
+        f"<td class=n>{minus(f'{100 * test.difference:+.2f}')}</td><td class=n>{minus(ci)}</td>"
+        f"<td class=n>{_p(test.p)}</td><td class=n>{_p(comparison.p_holm)}</td>"
+        f"<td>{escape(', '.join(comparison.seeds))}</td></tr>"
+    )
+
+
+def scrollable(label: str, inner: str, *, caption: str = "") -> str:
+    """A table that scrolls by itself on a narrow screen, by touch and by keyboard."""
+    # The caption stays outside, so that it wraps to the screen and not to the table.
+    head = f"<p class=note>{escape(caption)}</p>" if caption else ""
+    return (
+        f'{head}<div class=scroll role=region tabindex=0 aria-label="{escape(label)}">'
+        f"<table>{inner}</table></div>"
+    )
+
+
+def card(title: str, value: str, text: str) -> str:
+    """One number with its name and what it means; ``value`` is HTML."""
+    head = f"<h3>{escape(title)}</h3><p class=big>{value}</p>"
+    return f"<div class=card>{head}<p>{escape(text)}</p></div>"
+
+
+def key(row: int) -> str:
+    """The coloured dot of a table row."""
+    return f'<span class=key style="background:{charts.color(row)}"></span>'
+
+
+def minus(number: str) -> str:
+    """A printed number with a true minus sign."""
+    return number.replace("-", "−")
+
+
+def _p(p: float) -> str:
+    return escape(render.format_p(p).removeprefix("p = ").removeprefix("p "))
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,0 +1,91 @@
+"""The state of every cell of an experiment, as a compact grid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from semimedref.errors import UserError
+from semimedref.results import store
+from semimedref.results.render import percent, place, pretty
+from semimedref.results.table import Run, column_of, read_run
+
+if TYPE_CHECKING:
+    from semimedref.sweep import Cell, Experiment
+
+_SIGNS: dict[store.State, str] = {
+    "done": "✓ done",
+    "running": "▸ running",
+    "failed": "✗ failed",
+    "paused": "‖ paused",
+    "missing": "· missing",
+}
+
+
+def render_status(experiment: Experiment) -> str:
+    """Row × column × seed with each cell's state, the counts, and the reason of each failure."""
+    seeds = list(dict.fromkeys(cell.point.get(experiment.over, "") for cell in experiment.cells))
+    grid: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
+    counts: Counter[store.State] = Counter()
+    failures = []
+    for cell in experiment.cells:
+        run, problem = _look(cell, experiment)
+        counts[run.state] += 1
+        column = column_of(cell, experiment)
+        line = grid.setdefault((column, cell.row), dict.fromkeys(seeds, ""))
+        line[run.seed] = _describe(run)
+        if problem:
+            failures.append(f"{place(cell.row, column)}, {run.seed}: {problem}")
+            failures.append(f"    {run.command}")
+    lines = [[*experiment.columns, "method", *seeds]]
+    order = list(dict.fromkeys(column for column, _ in grid))
+    for (column, row), states in sorted(grid.items(), key=lambda item: order.index(item[0][0])):
+        lines.append([*(pretty(value) for value in column), row, *states.values()])
+    parts = [_counts(experiment, counts), "", *_aligned(lines)]
+    if failures:
+        parts += ["", "Failures, each with the command that tries again:", *failures]
+    return "\n".join(parts) + "\n"
+
+
+def _look(cell: Cell, experiment: Experiment) -> tuple[Run, str]:
+    """A cell's run and what is wrong with it; a broken file is a failure, not an end."""
+    try:
+        run = read_run(cell, experiment)
+        return run, store.load_failure(run.folder) if run.state == "failed" else ""
+    except UserError as error:
+        folder = Path(experiment.run_root) / cell.name
+        return Run(cell, folder, "failed", None, cell.point.get(experiment.over, "")), str(error)
+
+
+def _describe(run: Run) -> str:
+    sign = _SIGNS[run.state]
+    if run.result is not None:
+        return f"{sign} {percent(run.result['test'].get('dice'), 1)}"
+    if run.state not in ("running", "paused"):
+        return sign
+    try:
+        metrics = store.load_metrics(run.folder)
+    except UserError:
+        return sign
+    if not metrics:
+        return sign
+    dice = metrics[-1].get("val/dice")
+    score = "" if dice is None else f", val {percent(dice, 1)}"
+    return f"{sign} epoch {metrics[-1]['epoch']:g}{score}"
+
+
+def _counts(experiment: Experiment, counts: Counter[store.State]) -> str:
+    total = len(experiment.cells)
+    shared = total - len({cell.signature for cell in experiment.cells})
+    parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
+    note = f" ({shared} shared between rows)" if shared else ""
+    return f"{experiment.name}: {total} cells{note}, {', '.join(parts) or 'nothing to do'}"
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,228 @@
+"""Read what a run left in its folder, and say in which state it is.
+
+The folder is the truth: nothing here writes, and nothing is cached between calls.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
+
+from semimedref.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+State = Literal["done", "running", "failed", "paused", "missing"]
+STATES: tuple[State, ...] = ("done", "running", "failed", "paused", "missing")
+COUNTS = ("tp", "fp", "fn")
+
+Best = TypedDict("Best", {"epoch": int, "val/dice": float})
+
+
+class Parameters(TypedDict):
+    """How many weights the model has, and how many of them learn."""
+
+    total: int
+    trainable: int
+
+
+class Result(TypedDict, total=False):
+    """``result.json``: a finished run, with scores as fractions between 0 and 1."""
+
+    status: str
+    signature: str
+    name: str
+    config: dict[str, object]
+    experiment: str | None
+    row: str | None
+    version: str
+    git_commit: str | None
+    environment: dict[str, object]
+    precision: dict[str, object]
+    device: str
+    wall_seconds: float
+    peak_memory_bytes: int
+    parameters: Parameters
+    epochs: int
+    steps: int
+    best: Best
+    test: dict[str, float | None]
+    finished: float
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One picture of ``overlays/``: a test image with its sentence and the model's Dice."""
+
+    id: str
+    text: str
+    dice: float
+    path: Path
+    kind: str
+
+
+def state(folder: Path) -> State:
+    """Say whether a run is done, running, failed, paused or missing."""
+    if (folder / "result.json").exists() and load_result(folder).get("status") == "done":
+        return "done"
+    if is_locked(folder / ".lock"):
+        return "running"
+    if (folder / "failure.json").exists():
+        return "failed"
+    return "paused" if (folder / "last.pt").exists() else "missing"
+
+
+def is_locked(path: Path) -> bool:
+    """Say whether a living process holds the lock; a lock file left by a dead one is free.
+
+    The test takes a shared lock for an instant, so that two readers never see each other.
+    """
+    try:
+        handle = path.open("rb")
+    except FileNotFoundError:
+        return False
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
+def load_result(folder: Path) -> Result:
+    """Read ``result.json``."""
+    path = folder / "result.json"
+    data = _read_object(path)
+    if data.get("status") == "done":
+        for key in ("test", "config"):
+            if not isinstance(data.get(key), dict):
+                raise _broken(path, f"has no {key!r} object")
+    return cast(Result, data)
+
+
+def load_config(folder: Path) -> dict[str, object]:
+    """Read the resolved configuration with which the run was started."""
+    path = folder / "run.json"
+    config = _read_object(path).get("config")
+    if not isinstance(config, dict):
+        raise _broken(path, "has no 'config' object")
+    return config
+
+
+def load_failure(folder: Path) -> str:
+    """Return the error line of the last attempt."""
+    lines = str(_read_object(folder / "failure.json").get("error", "")).strip().splitlines()
+    return lines[0] if lines else "no message"
+
+
+def load_metrics(folder: Path) -> list[dict[str, float]]:
+    """Read ``metrics.jsonl``, one dictionary an epoch; empty before the first epoch has ended.
+
+    A last line that is still being written is left out.
+    """
+    path = folder / "metrics.jsonl"
+    if not path.exists():
+        return []
+    rows = []
+    lines = _read_text(path).splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            if not line.endswith("\n"):
+                break
+            raise _broken(path, f"line {number} is not JSON ({error.msg})") from None
+        if not isinstance(row, dict) or "epoch" not in row:
+            raise _broken(path, f"line {number} is not an object with an 'epoch'")
+        rows.append(row)
+    return rows
+
+
+def load_per_image(folder: Path) -> pd.DataFrame:
+    """Read ``per_image.csv``: id and patient as text, tp, fp and fn as integers, dice."""
+    import pandas as pd
+
+    path = folder / "per_image.csv"
+    try:
+        frame = pd.read_csv(path, dtype={"id": str, "patient": str}, keep_default_na=False)
+    except FileNotFoundError:
+        raise _broken(path, "does not exist") from None
+    except (ValueError, OSError) as error:
+        raise _broken(path, f"is not a CSV table ({_first_line(error)})") from None
+    missing = [name for name in ("id", "patient", *COUNTS, "dice") if name not in frame.columns]
+    if missing:
+        raise _broken(path, f"lacks the columns {', '.join(missing)}")
+    if frame.empty:
+        raise _broken(path, "has no rows")
+    for name in COUNTS:
+        if frame[name].dtype.kind not in "iu" or (frame[name] < 0).any():
+            raise _broken(path, f"holds values in {name!r} that are not counts")
+    if frame["id"].duplicated().any():
+        raise _broken(path, "lists an image twice")
+    return frame
+
+
+def load_overlays(folder: Path) -> list[Overlay]:
+    """Read ``overlays/index.json``; no overlays is an empty list."""
+    path = folder / "overlays" / "index.json"
+    if not path.exists():
+        return []
+    entries = _read_json(path)
+    if not isinstance(entries, list):
+        raise _broken(path, "is not a list")
+    overlays = []
+    for entry in entries:
+        try:
+            # Only the name counts: an index never reaches outside its own folder.
+            file = path.parent / Path(str(entry["file"])).name
+            overlays.append(
+                Overlay(
+                    id=str(entry["id"]),
+                    text=str(entry["text"]),
+                    dice=float(entry["dice"]),
+                    path=file,
+                    kind=str(entry["kind"]),
+                )
+            )
+        except (KeyError, TypeError, ValueError):
+            raise _broken(path, "has an entry without id, text, dice, file and kind") from None
+    return overlays
+
+
+def _read_object(path: Path) -> dict[str, object]:
+    data = _read_json(path)
+    if not isinstance(data, dict):
+        raise _broken(path, "is not a JSON object")
+    return data
+
+
+def _read_json(path: Path) -> object:
+    try:
+        return json.loads(_read_text(path))
+    except json.JSONDecodeError as error:
+        raise _broken(path, f"is not valid JSON ({error})") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _broken(path, "does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(path, f"cannot be read ({_first_line(error)})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _broken(path: Path, found: str) -> UserError:
+    return UserError(
+        f"{path} {found}, but a run writes this file whole; `semimedref status experiment=NAME` "
+        "shows the cell, and deleting the file lets the same train command write it again"
+    )

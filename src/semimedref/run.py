@@ -1,0 +1,221 @@
+"""One run from its configuration: build, lock, train or continue, test once, write the result.
+
+Idempotent: a finished run returns its score, an interrupted one continues, else it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semimedref import checkpoint, config
+from semimedref.errors import UserError
+from semimedref.folder import RunFolder
+from semimedref.tracking import open_mirror
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from semimedref.dataset.loaders import Pool
+    from semimedref.dataset.sample import ImageTextDataset
+    from semimedref.hardware import Hardware
+    from semimedref.method.contract import Method
+    from semimedref.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+
+def run(cfg: DictConfig) -> float:
+    """Train the run that a configuration names; returns its test Dice."""
+    plain = config.resolved(cfg)
+    folder = RunFolder.create(Path(plain["run_root"]) / config.run_name(plain))
+    done = folder.result()
+    if done is not None:
+        folder.check_same(config.signed(plain))
+        log.info("%s is done: dice %.4f", folder.name, done["test"]["dice"])
+        return float(done["test"]["dice"])
+    with folder.locked(), folder.logging():
+        folder.check_same(config.signed(plain))
+        folder.clear_failure()
+        folder.write_json(
+            "run.json",
+            {
+                "signature": config.signature(plain),
+                "name": folder.name,
+                "config": plain,
+                "signed": config.signed(plain),
+                "experiment": plain["experiment_name"],
+                "row": plain["row"],
+                "created": time.time(),
+            },
+        )
+        mirror = open_mirror(folder.path, plain)
+        try:
+            result = _train_and_test(cfg, plain, folder, mirror.notify)
+        except Exception as error:
+            folder.write_failure(str(error), traceback.format_exc())
+            raise
+        finally:
+            mirror.close()
+    return float(result["test"]["dice"])
+
+
+def _train_and_test(
+    cfg: DictConfig, plain: dict[str, Any], folder: RunFolder, on_epoch: Any  # noqa: ANN401
+) -> dict[str, Any]:
+    log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
+    parts = Parts.build(cfg)
+    trainer = parts.trainer(folder.path, on_epoch)
+    best = trainer.fit()
+    parts.method.load_weights(checkpoint.load(folder.path / "best.pt")["weights"])
+    result = parts.describe(plain, folder, trainer, best)
+    result["test"] = parts.test(folder)
+    folder.write_json("result.json", result)
+    (folder.path / "last.pt").unlink(missing_ok=True)
+    log.info(
+        "test dice %.4f  miou %.4f  text gap %.4f",
+        result["test"]["dice"], result["test"]["miou"], result["test"]["text_gap"],
+    )  # fmt: skip
+    return result
+
+
+class Parts:
+    """The objects of a run."""
+
+    def __init__(
+        self, cfg: DictConfig, dataset: ImageTextDataset, method: Method, hardware: Hardware
+    ) -> None:
+        self.cfg, self.dataset, self.method, self.hardware = cfg, dataset, method, hardware
+
+    @classmethod
+    def build(cls, cfg: DictConfig) -> Parts:
+        """Data set, method with its networks, and hardware."""
+        from semimedref import seed as seeds
+
+        hardware = config.build(cfg, "hardware")
+        hardware.apply()
+        dataset = config.build(cfg, "dataset")
+        seeds.seed_everything(seeds.integer(cfg.seed.value, "init") % 2**32)
+        method = config.build(cfg, "method")
+        method.student.check_side(cfg.scale.image_side)
+        method.to(hardware.device)
+        return cls(cfg, dataset, method, hardware)
+
+    def pool(self, split: str, places: list[int] | None = None, *, masks: bool = True) -> Pool:
+        """A pool of a split at the scale's side."""
+        from semimedref.dataset.loaders import Pool
+
+        whole = self.dataset.split(split)
+        chosen = range(len(whole)) if places is None else places
+        return Pool(whole, tuple(chosen), self.cfg.scale.image_side, masks)
+
+    def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
+        """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
+        from semimedref.dataset.splits import labeled_subset
+        from semimedref.trainer import Trainer, TrainerConfig
+
+        cfg = self.cfg
+        labeled, unlabeled = labeled_subset(
+            self.dataset.split("train").ids,
+            fraction=cfg.ratio.fraction,
+            split_seed=cfg.ratio.split_seed,
+            rounding=self.dataset.rounding,
+        )
+        return Trainer(
+            TrainerConfig(**cfg.trainer),
+            method=self.method,
+            labeled=self.pool("train", labeled),
+            unlabeled=self.pool("train", unlabeled, masks=False),
+            valid=self.pool("valid"),
+            seed=cfg.seed.value,
+            hardware=self.hardware,
+            folder=folder,
+            on_epoch=on_epoch,
+        )
+
+    def counts(self, split: str, *, weights: str = "student", texts: str = "true") -> Any:  # noqa: ANN401
+        """Counts (N, 3) on a split, with its own or with shuffled sentences."""
+        from semimedref.evaluate import count_pool, with_shuffled_texts
+
+        pool = self.pool(split)
+        if texts == "shuffled":
+            pool = with_shuffled_texts(pool)
+        elif texts != "true":
+            raise UserError(f"texts={texts} is unknown: expected true or shuffled")
+        return count_pool(
+            self.method, pool, self.hardware, weights=weights,
+            batch_size=self.cfg.trainer.eval_batch_size, threshold=self.cfg.trainer.threshold,
+        )  # fmt: skip
+
+    def test(self, folder: RunFolder) -> dict[str, Any]:
+        """Open the test set, once: scores, per-image counts, text gap, overlays."""
+        from semimedref import metrics
+
+        split = self.dataset.split("test")
+        table = self.counts("test")
+        shuffled = metrics.summarize(self.counts("test", texts="shuffled"))
+        folder.write_per_image(split.ids, split.patients, table)
+        if self.dataset.shareable:
+            self._overlays(folder, table)
+        scores = metrics.summarize(table)
+        return scores | {
+            "dice_shuffled": shuffled["dice"],
+            "text_gap": scores["dice"] - shuffled["dice"],
+            "images": len(split),
+            "patients": len(set(split.patients)),
+            "dice_text_blind_oracle": self.dataset.text_blind_oracle("test"),
+        }
+
+    def describe(
+        self, plain: dict[str, Any], folder: RunFolder, trainer: Trainer, best: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What produced the result."""
+        from semimedref import __version__
+        from semimedref.environment import environment, git_commit, peak_memory_bytes
+
+        parameters = list(self.method.student.parameters())
+        return {
+            "status": "done",
+            "signature": config.signature(plain),
+            "name": folder.name,
+            "config": plain,
+            "experiment": plain["experiment_name"],
+            "row": plain["row"],
+            "version": __version__,
+            "git_commit": git_commit(),
+            "environment": environment(),
+            "precision": {"training": plain["trainer"]["precision"]}
+            | self.hardware.precision_flags(),
+            "device": str(self.hardware.device),
+            "wall_seconds": round(trainer.elapsed, 2),
+            "peak_memory_bytes": peak_memory_bytes(),
+            "parameters": {
+                "total": sum(p.numel() for p in parameters),
+                "trainable": sum(p.numel() for p in parameters if p.requires_grad),
+            },
+            "epochs": trainer.step // trainer.steps_per_epoch,
+            "steps": trainer.step,
+            "best": best,
+            "finished": time.time(),
+        }
+
+    def _overlays(self, folder: RunFolder, table: Any) -> None:  # noqa: ANN401
+        from semimedref.overlays import write_overlays
+
+        write_overlays(folder.path / "overlays", self, table)
+
+
+def finished_config(folder: Path) -> DictConfig:
+    """The configuration that a run folder was made with."""
+    from omegaconf import OmegaConf
+
+    try:
+        return OmegaConf.create(json.loads((folder / "run.json").read_text())["config"])
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{folder} is no run folder (it has no run.json): `semimedref status` lists the runs"
+        ) from error

@@ -1,0 +1,172 @@
+"""The cells of a table: rows x params of an experiment file, each with its signature.
+
+``semimedref train -m``, ``status``, ``table`` and ``report`` all expand the same file here, so a
+table can only show what a sweep would run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semimedref import config
+from semimedref.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a table: a row at one point of the params."""
+
+    row: str
+    point: dict[str, str]
+    overrides: tuple[str, ...]
+    config: dict[str, Any]
+    signature: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table: its cells in order, and how they are shown."""
+
+    name: str
+    title: str
+    columns: list[str]
+    over: str
+    metrics: list[str]
+    run_root: Path
+    cells: list[Cell]
+
+
+def expand(overrides: list[str]) -> Experiment:
+    """Every cell of an experiment, e.g. for ``["experiment=quickstart", "ratio=2pct"]``."""
+    fixed, swept = _split(overrides)
+    base = config.compose(fixed)
+    if "table" not in base:
+        raise UserError(
+            "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "
+            f"(known: {', '.join(known_experiments())})"
+        )
+    sweeper = base.hydra.sweeper
+    params = {k: _values(v) for k, v in sweeper.params.items()}
+    named = {o.split("=", 1)[0] for o in fixed}
+    params = {k: v for k, v in params.items() if k not in named} | swept
+    pinned = {o.split("=", 1)[0]: o.split("=", 1)[1] for o in fixed if "=" in o}
+    shown = {k: [pinned[k]] for k in (*base.table.columns, base.table.over) if k in pinned}
+    cells = _cells(base, fixed, shown | params)
+    return Experiment(
+        name=base.experiment_name,
+        title=base.table.title,
+        columns=list(base.table.columns),
+        over=base.table.over,
+        metrics=list(base.table.metrics),
+        run_root=Path(base.run_root),
+        cells=cells,
+    )
+
+
+def select(cells: list[Cell], only: Any) -> list[Cell]:  # noqa: ANN401 - a number, label or list
+    """The cells that ``only=`` names: numbers, row labels, signatures or folder names."""
+    if only is None:
+        return cells
+    wanted = [str(w) for w in (only if isinstance(only, list | tuple) else [only])]
+    known = {w for i, c in enumerate(cells) for w in (str(i), c.row, c.signature, c.name)}
+    unknown = [w for w in wanted if w not in known]
+    if unknown:
+        rows = ", ".join(f"'{r}'" for r in dict.fromkeys(c.row for c in cells))
+        raise UserError(
+            f"only={unknown[0]} names no cell: expected a number from 0 to {len(cells) - 1} "
+            f"or a row ({rows})"
+        )
+    return [
+        c
+        for i, c in enumerate(cells)
+        if any(w in (str(i), c.row, c.signature, c.name) for w in wanted)
+    ]
+
+
+def known_experiments() -> list[str]:
+    """Names of the shipped experiment files."""
+    return sorted(f.stem for f in (config.config_dir() / "experiment").glob("*.yaml"))
+
+
+def _cells(base: DictConfig, fixed: list[str], params: dict[str, list[str]]) -> list[Cell]:
+    """Compose each cell once; expansions are kept on disk, keyed by all that decides them."""
+    from omegaconf import OmegaConf
+
+    rows = OmegaConf.to_container(base.hydra.sweeper.rows) or {"": {}}
+    key = _cache_key(fixed, params, rows)
+    cache = _cache_folder() / f"{key}.json"
+    if cache.exists():
+        return [_cell_from(entry) for entry in json.loads(cache.read_text())]
+    cells = []
+    for row, changes in rows.items():
+        for values in itertools.product(*params.values()):
+            point = dict(zip(params, values, strict=True))
+            cells.append(_cell(row, changes, point, fixed))
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    partial = cache.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps([c.__dict__ for c in cells]))
+    partial.replace(cache)
+    return cells
+
+
+def _cell(row: str, changes: dict[str, Any], point: dict[str, str], fixed: list[str]) -> Cell:
+    extra = [f"{k}={v}" for k, v in (changes | point).items()]
+    named = {e.split("=", 1)[0] for e in extra}
+    kept = [o for o in fixed if o.split("=", 1)[0] not in named]
+    overrides = [*kept, *extra, f"row={json.dumps(row)}"]
+    plain = config.resolved(config.compose(overrides))
+    return Cell(
+        row, point, tuple(overrides), plain, config.signature(plain), config.run_name(plain)
+    )
+
+
+def _cell_from(entry: dict[str, Any]) -> Cell:
+    return Cell(**(entry | {"overrides": tuple(entry["overrides"])}))
+
+
+def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Overrides with one value, and those that sweep over several (``ratio=2pct,15pct``)."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    fixed, swept = [], {}
+    for parsed in OverridesParser.create().parse_overrides(overrides):
+        if parsed.is_sweep_override():
+            swept[parsed.get_key_element()] = list(parsed.sweep_string_iterator())
+        else:
+            fixed.append(parsed.input_line)
+    return fixed, swept
+
+
+def _values(text: Any) -> list[str]:  # noqa: ANN401 - a YAML scalar
+    return [v.strip() for v in str(text).split(",")]
+
+
+def _cache_key(fixed: list[str], params: dict[str, list[str]], rows: dict[str, Any]) -> str:
+    digest = hashlib.sha1()
+    here = Path(__file__).parent
+    files = [*sorted(config.config_dir().rglob("*.yaml")), here / "signature_history.yaml"]
+    for file in (*files, here / "sweep.py", here / "config.py"):
+        digest.update(str(file.name).encode() + file.read_bytes())
+    packages = [f"{p}=={version(p)}" for p in ("hydra-core", "omegaconf", "semimedref")]
+    digest.update(json.dumps([packages, fixed, params, rows, _environment()]).encode())
+    return digest.hexdigest()
+
+
+def _environment() -> list[str]:
+    return [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SEMIMEDREF_")]
+
+
+def _cache_folder() -> Path:
+    named = os.environ.get("SEMIMEDREF_CACHE")
+    return (Path(named) if named else Path.home() / ".cache" / "semimedref") / "expansions"

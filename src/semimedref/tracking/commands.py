@@ -1,0 +1,135 @@
+"""`semimedref sync` rebuilds MLflow from the run folders; `semimedref ui` shows it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from semimedref.errors import UserError
+from semimedref.tracking.record import read_record
+from semimedref.tracking.settings import SQLITE, TrackingSettings, shown_uri, tracking_settings
+from semimedref.tracking.store import Store, mlflow_environment, open_configured, reason
+from semimedref.tracking.sync import sync_run
+
+_HOST = "127.0.0.1"  # runs are not shown to the network; use a tunnel or a server of your own
+
+
+def sync_command(overrides: list[str]) -> int:
+    """Mirror every run folder, or the one of `run=FOLDER`; the exit code is 0 if all went well."""
+    from semimedref.config import compose, resolved
+
+    given = [one for one in overrides if one.startswith("run=")]
+    config = resolved(compose([one for one in overrides if one not in given]))
+    return sync(config, [Path(one.removeprefix("run=")) for one in given])
+
+
+def ui_command(overrides: list[str]) -> int:
+    """Open MLflow's pages on the store of this configuration; runs until interrupted."""
+    from semimedref.config import compose, resolved
+
+    return ui(resolved(compose(overrides)))
+
+
+def sync(config: Mapping, folders: list[Path]) -> int:
+    """Mirror `folders`, or all folders under the run root if none is given."""
+    settings = _settings(config, "sync")
+    root = Path(config["run_root"]).absolute()
+    folders = folders or sorted(path.parent for path in root.glob("*/run.json"))
+    if not folders:
+        print(f"no run folder under {root}: nothing to mirror")
+        return 0
+    stores: dict[str, Store] = {}
+    counts = [_sync_one(folder, settings, stores) for folder in folders]
+    sent = [count for count in counts if count is not None]
+    print(
+        f"{len(counts)} runs, {len(sent)} in MLflow at {shown_uri(settings.uri)}, "
+        f"{sum(sent)} values and files sent, {len(counts) - len(sent)} failed"
+    )
+    return 0 if len(sent) == len(counts) else 1
+
+
+def ui(config: Mapping) -> int:
+    """Replace this process by MLflow's server on the store, or name the server that is it."""
+    settings = _settings(config, "ui")
+    if settings.uri.startswith(("http://", "https://")):
+        print(f"MLflow is at {shown_uri(settings.uri)}")
+        return 0
+    _check_port(settings.ui_port)
+    _open(settings, settings.experiment)
+    # The runner of MLflow's own jobs is a second process of 230 MB that we have no use for.
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+    print(f"MLflow opens at http://{_HOST}:{settings.ui_port} (Ctrl-C ends it)", flush=True)
+    command = [sys.executable, "-P", "-m", "mlflow", "server", "--host", _HOST]
+    command += ["--port", str(settings.ui_port), "--workers", "1"]
+    command += ["--backend-store-uri", settings.uri]
+    command += ["--default-artifact-root", str(settings.artifact_root)]
+    return os.execv(command[0], command)
+
+
+def _settings(config: Mapping, command: str) -> TrackingSettings:
+    settings = tracking_settings(config)
+    if settings is None:
+        raise UserError(
+            f"`semimedref {command}` has no MLflow store with tracking=off; use tracking=mlflow"
+        )
+    mlflow_environment(settings.timeout_seconds, settings.retries)
+    return settings
+
+
+def _sync_one(folder: Path, settings: TrackingSettings, stores: dict[str, Store]) -> int | None:
+    """Mirror one folder and print its line; None if this folder cannot be mirrored."""
+    store = None
+    try:
+        record = read_record(folder)
+        experiment = record.experiment or settings.experiment
+        store = stores.get(experiment) or _open(settings, experiment)
+        stores[experiment] = store
+        count = sync_run(folder, store)
+    except _StoreDownError:
+        raise
+    except Exception as error:  # the other folders may be fine
+        if store:
+            _check_answers(settings, store)
+        print(f"{folder.name}  failed: {reason(error)}")
+        return None
+    print(f"{folder.name}  {experiment}  {record.status}  {count} sent")
+    return count
+
+
+class _StoreDownError(UserError):
+    """No folder can be mirrored."""
+
+
+def _open(settings: TrackingSettings, experiment: str) -> Store:
+    try:
+        return open_configured(settings, experiment)
+    except Exception as error:
+        raise _StoreDownError(_down(settings, error)) from None
+
+
+def _check_answers(settings: TrackingSettings, store: Store) -> None:
+    try:
+        store.client.get_experiment(store.experiment_id)
+    except Exception as error:
+        raise _StoreDownError(_down(settings, error)) from None
+
+
+def _down(settings: TrackingSettings, error: Exception) -> str:
+    help_ = "start the server or set tracking.uri, then run `semimedref sync`; no run is lost"
+    if settings.uri.startswith(SQLITE):
+        help_ = "delete a damaged database and run `semimedref sync`: the run folders hold it all"
+    return f"MLflow at {shown_uri(settings.uri)} does not answer: {reason(error)}; {help_}"
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"port {port} cannot be used: {error}; try `semimedref ui tracking.ui_port=5001`"
+            ) from None

@@ -1,0 +1,218 @@
+"""What a run folder has to say, in MLflow's terms: params, tags, metrics, files, status."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import posixpath
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from semimedref.errors import UserError
+
+# The lowest limits among MLflow's stores and versions; run.json holds the full text.
+_KEY_LENGTH = 250
+_VALUE_LENGTH = 500
+_NOT_METRICS = ("step", "time")  # MLflow has both beside each value
+_PHANTOM = "semimedref.dataset.phantom."  # nobody's radiographs
+# What a result adds to the columns of MLflow's table.
+_SUMMARY = ("test", "best", "parameters", "wall_seconds", "peak_memory_bytes")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of one metric; `time` in milliseconds."""
+
+    key: str
+    step: int
+    value: float
+    time: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """The content of a run folder at one moment."""
+
+    folder: Path
+    run: dict
+    result: dict | None
+    failure: dict | None
+    rows: list[dict]
+    status: str  # done | failed | running | paused
+
+    @property
+    def experiment(self) -> str | None:
+        """The MLflow experiment that the run was started for."""
+        tracking = self.run["config"].get("tracking") or {}
+        return tracking.get("experiment") or self.run["experiment"]
+
+    @property
+    def ended(self) -> float:
+        """When the last thing happened in this folder, in seconds."""
+        if self.status == "done":
+            return self.result["finished"]
+        if self.status == "failed":
+            return self.failure["time"]
+        return self.rows[-1]["time"] if self.rows else self.run["created"]
+
+    def params(self) -> dict[str, str]:
+        """The signed configuration, flat."""
+        return {_key(key): _value(value) for key, value in _flatten(self.run["signed"], "")}
+
+    def tags(self) -> dict[str, str]:
+        """What a table needs to find the run."""
+        commit = (self.result or {}).get("git_commit")
+        tags = {key: self.run[key] for key in ("signature", "name", "row", "experiment")}
+        tags |= _labels(self.run["config"]) | {
+            "status": self.status,
+            "git_commit": commit,
+            "mlflow.source.git.commit": commit,
+        }
+        return {key: _value(value) for key, value in tags.items() if value is not None}
+
+    def points(self) -> dict[tuple[str, int], Point]:
+        """Every metric value; a step that was written twice counts once, as it was last."""
+        points = [
+            Point(_key(key), row["step"], _number(value), int(row["time"] * 1000))
+            for row in self.rows
+            for key, value in row.items()
+            if key not in _NOT_METRICS and _is_number(value)
+        ]
+        if self.result:
+            step, time = self.result["steps"], int(self.result["finished"] * 1000)
+            summary = {key: self.result.get(key) for key in _SUMMARY}
+            points += [
+                Point(_key(key), step, _number(value), time)
+                for key, value in _flatten(summary, "", joint="/")
+                if _is_number(value)
+            ]
+        return {(point.key, point.step): point for point in points}
+
+    def files(self, images: str) -> dict[str, Path]:
+        """Artifact path to file; overlays (with their reports) only where `images` allows."""
+        files = {
+            "run.json": self.folder / "run.json",
+            "result.json": self.folder / "result.json",
+            "config.yaml": self.folder / ".hydra" / "config.yaml",
+        }
+        phantom = self.run["config"]["dataset"]["_target_"].startswith(_PHANTOM)
+        if images == "always" or (images == "phantom" and phantom):
+            overlays = self.folder / "overlays"
+            for path in [overlays / "index.json", *sorted(overlays.glob("*.png"))]:
+                files[f"overlays/{path.name}"] = path
+        return {target: path for target, path in files.items() if path.is_file()}
+
+    def overlay_keys(self) -> dict[str, str]:
+        """Overlay file name to the name of its chart, the same in every run: median_1, worst_1."""
+        index = _read_json(self.folder / "overlays" / "index.json") or []
+        counts: dict[str, int] = {}
+        keys = {}
+        for entry in index:
+            counts[entry["kind"]] = counts.get(entry["kind"], 0) + 1
+            keys[Path(entry["file"]).name] = f"overlays/{entry['kind']}_{counts[entry['kind']]}"
+        return keys
+
+
+def read_record(folder: Path, *, leaving: bool = False) -> Record:
+    """Read the run folder; it may be written to meanwhile, and its trainer may be leaving it."""
+    run = _read_json(folder / "run.json")
+    if run is None:
+        raise UserError(f"{folder} is no run folder: it has no run.json")
+    result = _read_json(folder / "result.json")
+    failure = _read_json(folder / "failure.json")
+    if result and result["status"] == "done":
+        status = "done"
+    elif failure:  # removed when the next attempt starts
+        status = "failed"
+    else:
+        status = "running" if not leaving and _is_locked(folder / ".lock") else "paused"
+    return Record(folder, run, result, failure, _read_rows(folder / "metrics.jsonl"), status)
+
+
+def digest(path: Path) -> str:
+    """Short hash of a file's content."""
+    return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()[:12]
+
+
+def _read_json(path: Path) -> dict | list | None:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON: {error}") from None
+
+
+def _read_rows(path: Path) -> list[dict]:
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()  # being written
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise UserError(f"{path} has a line that is not valid JSON: {error}") from None
+
+
+def _is_locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with path.open() as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
+def _labels(config: dict) -> dict[str, str]:
+    """The names of the chosen options, as in the folder's name."""
+    method = config["method"]
+    return {
+        "dataset": config["dataset"]["name"],
+        "ratio": f"{100 * config['ratio']['fraction']:g}pct",
+        "seed": f"s{config['seed']['value']}",
+        "method": method["_target_"].split(".")[-2],
+        "model": method["model"]["_target_"].split(".")[-2],
+    }
+
+
+def _flatten(node: dict, prefix: str, joint: str = ".") -> list[tuple[str, object]]:
+    flat = []
+    for key, value in node.items():
+        path = f"{prefix}{joint}{key}" if prefix else str(key)
+        if isinstance(value, dict):
+            flat += _flatten(value, path, joint)
+        elif value is not None:
+            flat.append((path, value))
+    return flat
+
+
+def _key(key: str) -> str:
+    """A name that MLflow accepts; two long names stay two names."""
+    key = posixpath.normpath(re.sub(r"[^/\w. :-]", "_", key, flags=re.ASCII)).lstrip("./") or "_"
+    if len(key) <= _KEY_LENGTH:
+        return key
+    tail = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{key[: _KEY_LENGTH - 9]}-{tail}"
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 3]}..."
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: float) -> float:
+    """MLflow's own spelling of infinity, so that a value read back is equal."""
+    if math.isinf(value):
+        return math.copysign(float.fromhex("0x1.fffffffffffffp+1023"), value)
+    return float(value)

@@ -1,0 +1,282 @@
+"""The training loop, for any method: step, validate, save, stop early, resume exactly.
+
+The loop knows the method's contract (method/contract.py), a labeled and an unlabeled pool and the
+validation pool. It has no handle on the test set.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semimedref import checkpoint, metrics
+from semimedref import seed as seeds
+from semimedref.dataset.loaders import Pool, Stream, TrainingSteps, steps_per_epoch
+from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
+from semimedref.evaluate import count_pool, prepare
+from semimedref.hardware import Hardware
+from semimedref.interrupt import Interrupts
+from semimedref.method.contract import Method
+from semimedref.method.schedule import Progress
+from semimedref.progress import EpochBar
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """Every number of the loop; conf/trainer/default.yaml says what each is."""
+
+    batch_size: int
+    accumulate: int
+    epochs: int
+    min_epochs: int
+    steps_per_epoch: int | None
+    steps: str
+    patience: int | None
+    min_change: float
+    lr: float
+    min_lr: float
+    weight_decay: float
+    warmup_epochs: float
+    cosine_epochs: float
+    lr_update: str
+    clip_norm: float | None
+    precision: str
+    threshold: float
+    eval_batch_size: int
+
+
+class Trainer:
+    """Trains one method in one run folder."""
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        *,
+        method: Method,
+        labeled: Pool,
+        unlabeled: Pool,
+        valid: Pool,
+        seed: int,
+        hardware: Hardware,
+        folder: Path,
+        on_epoch: Callable[[], None],
+    ) -> None:
+        self.config, self.method, self.valid = config, method, valid
+        self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
+        self.steps_per_epoch = _epoch_length(config, len(labeled), len(unlabeled))
+        self.total_steps = config.epochs * self.steps_per_epoch
+        self.data = self._training_steps(labeled, unlabeled)
+        method.to(hardware.device)
+        groups = method.parameter_groups()
+        self.optimizer = torch.optim.AdamW(
+            groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
+        )
+        self.scaler = torch.amp.GradScaler(
+            hardware.device.type, enabled=config.precision == "fp16"
+        )
+        self.step = 0
+        self.best = {"epoch": 0, "val/dice": -1.0, "mark": -1.0, "mark_epoch": 0}
+        self.sums: dict[str, Tensor] = {}
+        self.elapsed = 0.0
+
+    def fit(self) -> dict[str, Any]:
+        """Train to the end or to an early stop; returns the best epoch. Resumes if it can."""
+        self._resume()
+        started = time.monotonic() - self.elapsed
+        self._forward = _compiled(self.method, self.hardware)
+        loader = self.data.loader(
+            self.step,
+            self.total_steps,
+            workers=self.hardware.workers,
+            pin=self.hardware.device.type == "cuda",
+        )
+        saved_at = time.monotonic()
+        bar = EpochBar(self.steps_per_epoch)
+        with Interrupts() as interrupts:
+            for micro_batches in loader if not self._stops_early() else ():
+                self._optimize(micro_batches)
+                bar.advance(self.step, self.config.epochs)
+                self.elapsed = time.monotonic() - started
+                if self.step % self.steps_per_epoch == 0:
+                    self._finish_epoch()
+                    saved_at = time.monotonic()
+                    if self._stops_early():
+                        break
+                elif time.monotonic() - saved_at > self.hardware.save_seconds:
+                    self._save()
+                    saved_at = time.monotonic()
+                if interrupts.received:
+                    self._save()
+                    interrupts.leave(
+                        f"saved at step {self.step} of {self.total_steps} in {self.folder}; "
+                        "the same command continues"
+                    )
+        return {"epoch": self.best["epoch"], "val/dice": self.best["val/dice"]}
+
+    def _optimize(self, micro_batches: list[tuple[Batch, Batch | None]]) -> None:
+        """One optimizer step over its micro-batches; nothing here waits for the device."""
+        progress = self.progress
+        torch.manual_seed(seeds.integer(self.seed, "step", self.step))  # dropout
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(self.step) * group["lr_scale"]
+        self.method.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        for labeled, unlabeled in micro_batches:
+            pair = prepare(self.method, labeled, self.hardware), None
+            if unlabeled is not None:
+                pair = pair[0], prepare(self.method, unlabeled, self.hardware)
+            with self._autocast():
+                losses = self._forward(*pair, progress)
+            self.scaler.scale(losses["loss"] / len(micro_batches)).backward()
+            for name, value in losses.items():
+                term = value.detach() / len(micro_batches)
+                self.sums[name] = self.sums[name] + term if name in self.sums else term
+        if self.config.clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            learns = [p for g in self.optimizer.param_groups for p in g["params"]]
+            torch.nn.utils.clip_grad_norm_(learns, self.config.clip_norm, foreach=True)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.method.after_step(progress)
+        self.step += 1
+
+    def _finish_epoch(self) -> None:
+        """Validate, write the epoch's row, keep the best weights, save."""
+        epoch = self.step // self.steps_per_epoch
+        row: dict[str, Any] = {"epoch": epoch, "step": self.step}
+        row["lr"] = self.learning_rate(self.step - 1)
+        losses = {f"train/{k}": float(v) / self.steps_per_epoch for k, v in self.sums.items()}
+        broken = [name for name, value in losses.items() if not math.isfinite(value)]
+        if broken:
+            raise UserError(
+                f"{', '.join(broken)} is not finite in epoch {epoch}: lower trainer.lr or set "
+                "trainer.clip_norm=1; the last good checkpoint is kept"
+            )
+        values = self.method.values(replace(self.progress, step=self.step - 1))
+        scores = metrics.summarize(self.evaluate(self.valid))
+        row |= losses | {f"train/{k}": v for k, v in values.items()}
+        row |= {f"val/{k}": v for k, v in scores.items()}
+        row |= {"seconds": round(self.elapsed, 2), "time": time.time()}
+        if scores["dice"] > self.best["val/dice"]:
+            self.best |= {"epoch": epoch, "val/dice": scores["dice"]}
+            state = {"epoch": epoch, "val/dice": scores["dice"], "weights": self.method.weights()}
+            checkpoint.save(state, self.folder / "best.pt")
+        if scores["dice"] > self.best["mark"] + self.config.min_change:
+            self.best |= {"mark": scores["dice"], "mark_epoch": epoch}
+        with (self.folder / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        self.sums = {}
+        self._save()
+        log.info(
+            "epoch %d/%d  loss %.4f  val dice %.4f  best %.4f (epoch %d)  %.0f s",
+            epoch, self.config.epochs, losses["train/loss"], scores["dice"],
+            self.best["val/dice"], self.best["epoch"], self.elapsed,
+        )  # fmt: skip
+        self.on_epoch()
+
+    def evaluate(self, pool: Pool) -> np.ndarray:
+        """Counts (N, 3) of the student on a pool."""
+        return count_pool(
+            self.method, pool, self.hardware,
+            batch_size=self.config.eval_batch_size, threshold=self.config.threshold,
+        )  # fmt: skip
+
+    def learning_rate(self, step: int) -> float:
+        """Linear warm-up, then cosine, updated each step or each epoch."""
+        config, at = self.config, step / self.steps_per_epoch
+        if at < config.warmup_epochs:
+            return config.lr * (step + 1) / (config.warmup_epochs * self.steps_per_epoch)
+        at = math.floor(at) if config.lr_update == "epoch" else at
+        span = config.cosine_epochs - config.warmup_epochs
+        share = min(1.0, (at - config.warmup_epochs) / span)
+        return config.min_lr + (config.lr - config.min_lr) * (1 + math.cos(math.pi * share)) / 2
+
+    @property
+    def progress(self) -> Progress:
+        """Where training stands."""
+        return Progress(self.step, self.steps_per_epoch, self.total_steps)
+
+    def _stops_early(self) -> bool:
+        epoch = self.step // self.steps_per_epoch
+        config = self.config
+        if config.patience is None or epoch < config.min_epochs:
+            return False
+        return epoch - self.best["mark_epoch"] >= config.patience
+
+    def _autocast(self) -> Any:  # noqa: ANN401 - either of two context managers
+        if self.config.precision == "fp32":
+            return nullcontext()
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.config.precision]
+        return torch.autocast(self.hardware.device.type, dtype=dtype)
+
+    def _training_steps(self, labeled: Pool, unlabeled: Pool) -> TrainingSteps:
+        size, draws = self.config.batch_size, self.method.draws
+        streams = [
+            Stream(pool, name, self.seed, size, draws)
+            for pool, name in ((labeled, "labeled"), (unlabeled, "unlabeled"))
+        ]
+        wanted = self.method.uses_unlabeled and len(unlabeled) > 0
+        other = streams[1] if wanted else None
+        return TrainingSteps(streams[0], other, accumulate=self.config.accumulate)
+
+    def _save(self) -> None:
+        rows = self.step // self.steps_per_epoch
+        state = {
+            "step": self.step,
+            "rows": rows,
+            "best": dict(self.best),
+            "sums": {k: v.cpu() for k, v in self.sums.items()},
+            "elapsed": self.elapsed,
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "random": checkpoint.random_state(),
+        }
+        checkpoint.save(state, self.folder / "last.pt")
+
+    def _resume(self) -> None:
+        """Continue from ``last.pt``; rows that were written after it are cut off."""
+        path = self.folder / "last.pt"
+        rows = self.folder / "metrics.jsonl"
+        if not path.exists():
+            rows.unlink(missing_ok=True)
+            return
+        state = checkpoint.load(path)
+        device = self.hardware.device
+        self.step, self.best, self.elapsed = state["step"], state["best"], state["elapsed"]
+        self.sums = {k: v.to(device) for k, v in state["sums"].items()}
+        self.method.load_state_dict(state["method"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        checkpoint.restore_random_state(state["random"])
+        kept = rows.read_text().splitlines(keepends=True)[: state["rows"]] if rows.exists() else []
+        checkpoint.write_atomic(rows, "".join(kept))
+        log.info("continues at step %d of %d", self.step, self.total_steps)
+
+
+def _compiled(method: Method, hardware: Hardware) -> Callable[..., dict[str, Tensor]]:
+    """The method's step, compiled where the hardware configuration asks for it."""
+    return torch.compile(method.step) if hardware.compile else method.step
+
+
+def _epoch_length(config: TrainerConfig, labeled: int, unlabeled: int) -> int:
+    if config.steps_per_epoch is not None:
+        return config.steps_per_epoch
+    other = 0 if config.steps == "native" else unlabeled
+    return steps_per_epoch(
+        labeled, other, batch_size=config.batch_size, accumulate=config.accumulate
+    )

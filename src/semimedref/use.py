@@ -1,0 +1,118 @@
+"""The commands that use a trained run: ``predict`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from semimedref.errors import UserError
+from semimedref.options import parse, run_folder
+
+if TYPE_CHECKING:
+    from semimedref.predictor import Prediction
+
+_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
+
+
+def predict_command(args: list[str]) -> int:
+    """Mask, probability map and overlay for one image, or for a folder with a CSV of texts."""
+    options = parse(
+        args,
+        command="predict",
+        required=("run", "image"),
+        optional={"text": "", "texts": "", "out": "predictions", "weights": "student",
+                  "device": "auto", "run_root": "multirun"},
+    )  # fmt: skip
+    pairs = _pairs(Path(options["image"]), options["text"], options["texts"])
+    folder = run_folder(options["run"], options["run_root"])
+    out = Path(options["out"])
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot create {out} ({error.strerror}): set out=FOLDER") from error
+
+    from tqdm import tqdm
+
+    from semimedref.predictor import Predictor
+
+    predictor = Predictor(folder, weights=options["weights"], device=options["device"])
+    quiet = len(pairs) == 1 or not sys.stderr.isatty()
+    for image, text in tqdm(pairs, disable=quiet, desc="predict"):
+        _write(predictor(image, text), out, image.stem)
+    print(f"{len(pairs)} images: masks, probability maps and overlays in {out}")
+    return 0
+
+
+def evaluate_command(args: list[str]) -> int:
+    """Scores of a finished run on a split, with student or teacher, true or shuffled texts."""
+    options = parse(
+        args,
+        command="evaluate",
+        required=("run",),
+        optional={"split": "valid", "weights": "student", "texts": "true", "device": "auto",
+                  "run_root": "multirun"},
+    )  # fmt: skip
+    if options["split"] not in ("valid", "test", "train"):
+        raise UserError(f"split={options['split']} is unknown: expected train, valid or test")
+    folder = run_folder(options["run"], options["run_root"])
+
+    from semimedref import checkpoint, metrics
+    from semimedref.run import Parts, finished_config
+
+    cfg = finished_config(folder)
+    cfg.hardware.device = options["device"]
+    parts = Parts.build(cfg)
+    parts.method.load_weights(checkpoint.load(folder / "best.pt")["weights"])
+    table = parts.counts(options["split"], weights=options["weights"], texts=options["texts"])
+    scores = metrics.summarize(table)
+    axis = f"{options['split']}-{options['weights']}-{options['texts']}_texts"
+    (folder / "eval").mkdir(exist_ok=True)
+    checkpoint.write_atomic(folder / "eval" / f"{axis}.json", json.dumps(scores, indent=1))
+    for name, value in scores.items():
+        print(f"{name:16s} {100 * value:6.2f}")
+    print(f"written to {folder / 'eval' / f'{axis}.json'}")
+    return 0
+
+
+def _pairs(image: Path, text: str, texts: str) -> list[tuple[Path, str]]:
+    if not image.exists():
+        raise UserError(f"image={image} does not exist")
+    if image.is_file():
+        if not text:
+            raise UserError('text= is missing: e.g. text="… one infected area, lower left lung."')
+        return [(image, text)]
+    if not texts:
+        raise UserError(f"image={image} is a folder: give texts=FILE.csv with columns image,text")
+    try:
+        with Path(texts).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise UserError(f"texts={texts} cannot be read ({error.strerror})") from error
+    if not rows or not {"image", "text"} <= set(rows[0]):
+        found = ", ".join(rows[0]) if rows else "nothing"
+        raise UserError(f"texts={texts} has the columns {found}: expected image,text")
+    files = {f.name: f for f in image.iterdir() if f.suffix.lower() in _SUFFIXES}
+    missing = [r["image"] for r in rows if r["image"] not in files]
+    if missing:
+        raise UserError(
+            f"texts={texts} names {len(missing)} images that are not in {image}, "
+            f"the first is {missing[0]}"
+        )
+    return [(files[r["image"]], r["text"]) for r in rows]
+
+
+def _write(prediction: Prediction, out: Path, stem: str) -> None:
+    from PIL import Image
+
+    from semimedref.results.figures import panel
+
+    Image.fromarray((prediction.mask * 255).astype(np.uint8)).save(out / f"{stem}_mask.png")
+    gray = np.round(prediction.probability * 255).astype(np.uint8)
+    Image.fromarray(gray).save(out / f"{stem}_probability.png")
+    overlay = out / f"{stem}_overlay.png"
+    panel(prediction.image, prediction.text, None, prediction.mask, overlay, title=stem)

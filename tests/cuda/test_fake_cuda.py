@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+from fake_cuda import compile_shim, missing_tool, run_check
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing_tool() is not None, reason=str(missing_tool())),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    shim = compile_shim(tmp_path_factory.mktemp("shim"))
+    return run_check(Path(__file__).parent / "mmi_unet_step.py", "everything", shim=shim)
+
+
+def test_full_size_step_makes_no_device_mistake_and_never_waits(report):
+    assert report["step"] == {
+        "logits": [8, 1, 224, 224],
+        "gradients": 49_472_217,
+        "device": "cuda:0",
+        "precision": ["torch.float32", "torch.float32", "torch.bfloat16"],
+    }
+
+
+def test_every_seeded_bug_is_caught(report):
+    assert len(report["bugs"]) == 13
+    assert [name for name, error in report["bugs"].items() if error is None] == []
+
+
+def test_hidden_wait_inside_transformers_is_seen(report):
+    assert report["flat mask"] == "aten._local_scalar_dense.default"
