@@ -55,7 +55,7 @@ def load(path: Path) -> dict[str, Any]:
 def random_state() -> dict[str, Any]:
     """The state of every global random generator, as plain values."""
     python = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    name, keys, position, has_gauss, cached = np.random.get_state()
     return {
         "python": [python[0], list(python[1]), python[2]],
         "numpy": [name, [int(k) for k in keys], position, has_gauss, cached],
@@ -70,7 +70,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
     random.setstate((version, tuple(keys), gauss))
     name, keys, position, has_gauss, cached = state["numpy"]
     words = np.array(keys, dtype=np.uint32)
-    np.random.set_state((name, words, position, has_gauss, cached))  # noqa: NPY002
+    np.random.set_state((name, words, position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
     if state["cuda"] and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(state["cuda"])

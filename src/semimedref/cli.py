@@ -73,6 +73,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(name: str, rest: list[str]) -> int:
     module, function, _ = _COMMANDS[name]
+    if name != "train":
+        rest = _searchpath(rest)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     try:
@@ -91,13 +93,26 @@ def _run(name: str, rest: list[str]) -> int:
         return _fail(message)
 
 
+def _searchpath(args: list[str]) -> list[str]:
+    """``--config-dir DIR`` for the commands that are not Hydra's own application."""
+    if "--config-dir" not in args:
+        return args
+    at = args.index("--config-dir")
+    if at + 1 == len(args):
+        return args
+    folder = os.path.abspath(args[at + 1])  # noqa: PTH100 - pathlib would slow down --help
+    return [*args[:at], *args[at + 2 :], f"hydra.searchpath=[file://{folder}]"]
+
+
 def _bad_input(error: BaseException) -> str | None:
     """One line for an error that the user can cure; None for one of ours."""
     from semimedref.errors import UserError
 
     if isinstance(error, UserError):
         return str(error)
-    kinds = [k for k in type(error).__mro__ if k.__module__.partition(".")[0] in ("hydra", "omegaconf")]
+    kinds = [
+        k for k in type(error).__mro__ if k.__module__.partition(".")[0] in ("hydra", "omegaconf")
+    ]
     if kinds:
         from semimedref.composition_errors import explain
 

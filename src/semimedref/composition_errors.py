@@ -10,7 +10,10 @@ def explain(error: BaseException) -> str:
     """What was found and what was expected, in one line."""
     text = " ".join(str(error).split())
     cause = " ".join(str(error.__cause__ or "").split())
-    key = re.search(r"Key '([^']+)' (?:is )?not in (?:struct|'[^']*')|Could not override '([^']+)'", f"{text} {cause}")
+    key = re.search(
+        r"Key '([^']+)' (?:is )?not in (?:struct|'[^']*')|Could not override '([^']+)'",
+        f"{text} {cause}",
+    )
     if key:
         return _unknown_key(next(g for g in key.groups() if g), text)
     option = re.search(r"Could not find '([^']+)'", text)

@@ -21,7 +21,11 @@ from semimedref.checkpoint import write_atomic
 from semimedref.errors import UserError
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     import numpy as np
+
+_LOCK_TRIES, _LOCK_PAUSE = 5, 0.06  # ``status`` holds a shared lock for an instant
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class RunFolder:
             ) from error
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take(file)
             except OSError as error:
                 file.seek(0)
                 raise UserError(
@@ -89,7 +93,10 @@ class RunFolder:
             holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
             file.write(json.dumps(holder))
             file.flush()
-            yield
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # loader workers hold copies of the handle
 
     @contextmanager
     def logging(self) -> Iterator[None]:
@@ -141,3 +148,15 @@ class RunFolder:
         for case, patient, row in zip(ids, patients, table.tolist(), strict=True):
             writer.writerow([case, patient, *row, f"{dice(*row):.6f}"])
         write_atomic(self.path / "per_image.csv", text.getvalue())
+
+
+def _take(file: TextIO) -> None:
+    """Take the lock, with a few tries against readers that look at it for an instant."""
+    for attempt in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if attempt == _LOCK_TRIES - 1:
+                raise
+            time.sleep(_LOCK_PAUSE)

@@ -1,4 +1,4 @@
-"""The machine: device, threads, workers, memory layout. Nothing here decides a result's identity."""
+"""The machine: device, threads, workers, memory layout. Not part of a run's identity."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def leave(self, message: str) -> None:
-        """Leave after saving; a handler that stood here before (submitit's requeue) gets its turn."""
+        """Leave after saving; an earlier handler (submitit's requeue) gets its turn."""
         number = self.received or signal.SIGTERM
         previous = self._previous.get(number)
         if _is_foreign(previous):

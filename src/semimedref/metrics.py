@@ -1,4 +1,4 @@
-"""Scores from integer counts: global Dice and mIoU over a set, Dice per image under its own name."""
+"""Scores from integer counts: global Dice and mIoU; Dice per image under its own name."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ def write_overlays(folder: Path, parts: Parts, table: np.ndarray) -> None:
         batch = pool.fetch([at])
         panel(
             batch.image[0, 0].numpy().astype(np.uint8),
-            text,
+            "",  # the report sets sentence and score in letters of its own
             batch.mask[0, 0].numpy() > 0,
             probability >= threshold,
             folder / f"{case}.png",
-            title=f"{kind}: Dice {100 * scores[at]:.1f}",
+            title=None,
         )
         entry = {"id": case, "text": text, "dice": float(scores[at])}
         index.append(entry | {"file": f"{case}.png", "kind": kind})

@@ -19,7 +19,7 @@ from semimedref.run import finished_config
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Source = "str | Path | np.ndarray | Image"
+    Source = str | Path | np.ndarray | Image
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def run(cfg: DictConfig) -> float:
     done = folder.result()
     if done is not None:
         folder.check_same(config.signed(plain))
-        log.info("%s is done: dice %.4f", folder.name, done["test"]["dice"])
+        print(f"{folder.path} is done: test dice {100 * done['test']['dice']:.2f}", flush=True)
         return float(done["test"]["dice"])
     with folder.locked(), folder.logging():
         folder.check_same(config.signed(plain))
@@ -54,6 +54,7 @@ def run(cfg: DictConfig) -> float:
             },
         )
         mirror = open_mirror(folder.path, plain)
+        mirror.notify()
         try:
             result = _train_and_test(cfg, plain, folder, mirror.notify)
         except Exception as error:
@@ -65,7 +66,10 @@ def run(cfg: DictConfig) -> float:
 
 
 def _train_and_test(
-    cfg: DictConfig, plain: dict[str, Any], folder: RunFolder, on_epoch: Any  # noqa: ANN401
+    cfg: DictConfig,
+    plain: dict[str, Any],
+    folder: RunFolder,
+    on_epoch: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
     parts = Parts.build(cfg)

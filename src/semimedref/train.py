@@ -25,9 +25,9 @@ def train_command(args: list[str]) -> int:
     import hydra
 
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    if any(a.startswith("experiment=") for a in args) and not {"-m", "--multirun"} & set(args):
-        if not any(a.startswith(("--cfg", "-c", "--info")) for a in args):
-            args = ["-m", *args]
+    plain = any(a in ("-m", "--multirun", "--cfg", "-c", "--info", "-i") for a in args)
+    if not plain and any(a.startswith("experiment=") for a in args):
+        args = ["-m", *args]  # an experiment is a table: it always means all its cells
     sys.argv = ["semimedref train", *args]
     main = hydra.main(
         config_path=str(config.config_dir()),

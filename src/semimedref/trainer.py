@@ -85,9 +85,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
         )
-        self.scaler = torch.amp.GradScaler(
-            hardware.device.type, enabled=config.precision == "fp16"
-        )
+        self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
         self.step = 0
         self.best = {"epoch": 0, "val/dice": -1.0, "mark": -1.0, "mark_epoch": 0}
         self.sums: dict[str, Tensor] = {}

@@ -34,12 +34,10 @@ def compile_shim(folder: Path) -> Path:
     torch = Path(importlib.util.find_spec("torch").submodule_search_locations[0])
     shim = folder / "noop_cuda.so"
     include, lib = torch / "include", torch / "lib"
-    subprocess.run(
-        ["g++", "-std=c++20", "-O0", "-shared", "-fPIC", str(HERE / "noop_cuda.cpp")]
-        + [f"-I{include}", f"-I{include}/torch/csrc/api/include", f"-L{lib}", f"-Wl,-rpath,{lib}"]
-        + ["-lc10", "-ltorch_cpu", "-o", str(shim)],
-        check=True,
-    )
+    places = [f"-I{include}", f"-I{include}/torch/csrc/api/include", f"-L{lib}"]
+    how = ["-std=c++20", "-O0", "-shared", "-fPIC", f"-Wl,-rpath,{lib}"]
+    what = [str(HERE / "noop_cuda.cpp"), "-lc10", "-ltorch_cpu", "-o", str(shim)]
+    subprocess.run(["g++", *how, *places, *what], check=True)
     return shim
 
 

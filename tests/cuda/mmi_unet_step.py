@@ -124,19 +124,25 @@ def _bugs():
 def seeded_bugs():
     """Return bug -> exception that it raised, None if it passed unseen."""
     names = []
-    fake_step_check(lambda: [Linear(4, 4)], lambda net: names.extend(_bugs()) or (lambda: None))
-    caught = {}
-    for name in names:
-        try:
-            fake_step_check(
-                lambda: [Linear(4, 4)],
-                lambda net, name=name: lambda bug=_bugs()[name]: bug(net),
-                steps=1,
-            )
-            caught[name] = None
-        except Exception as error:
-            caught[name] = type(error).__name__
-    return caught
+
+    def start(net):
+        names.extend(_bugs())
+        return lambda: net(torch.randn(4, 4, device=DEVICE))
+
+    fake_step_check(lambda: [Linear(4, 4)], start)  # a clean step passes
+    return {name: _caught(name) for name in names}
+
+
+def _caught(name):
+    def start(net):
+        bug = _bugs()[name]
+        return lambda: bug(net)
+
+    try:
+        fake_step_check(lambda: [Linear(4, 4)], start, steps=1)
+    except Exception as error:
+        return type(error).__name__
+    return None
 
 
 def hidden_wait_of_a_flat_bert_mask():

@@ -11,7 +11,7 @@ CONF = Path(__file__).parents[2] / "conf"
 
 @pytest.fixture(scope="session")
 def option():
-    """Build an option of a config group, with changes: option("text_encoder", "tiny", cache=False)."""
+    """Build an option of a config group: option("text_encoder", "tiny", cache=False)."""
 
     def build(group, name, **changes):
         config = {**yaml.safe_load((CONF / group / f"{name}.yaml").read_text()), **changes}

@@ -72,7 +72,7 @@ def test_state_of_another_model_is_refused_by_name_and_shape(tiny_model, option)
     model = tiny_model()
     before = {key: value.clone() for key, value in model.state_dict().items()}
     with pytest.raises(
-        UserError, match="head.out.bias is missing; surplus is not in this model"
+        UserError, match=r"head.out.bias is missing; surplus is not in this model"
     ) as e:
         model.load_trainable_state(state)
     assert "instead of" in str(e.value) and "more" in str(e.value)

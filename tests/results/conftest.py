@@ -66,6 +66,10 @@ class Lab:
             self.name, self.title, self.columns, "seed", self.metrics, self.root, self.cells
         )
 
+    @staticmethod
+    def config(method, fraction=0.02):
+        return make_config(method, fraction)
+
     def cell(self, row="Baseline", ratio="2pct", seed="s0", config=None, **point):
         signature = f"{len(self.cells):012x}"
         cell = FakeCell(

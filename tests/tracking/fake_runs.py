@@ -96,7 +96,7 @@ def training(folder):
 def mirror_a_run(root, uri, number, epochs):
     from semimedref.tracking import open_mirror
 
-    cfg = config(root, experiment_name="quickstart", uri=uri, close_seconds=120)
+    cfg = config(root, experiment_name="quickstart", uri=uri, close_seconds=240)
     folder = start_run(root, number, cfg, row="Teacher-student")
     mirror = open_mirror(folder, cfg)
     with training(folder):

@@ -7,7 +7,7 @@ import time
 
 import fake_runs
 import pytest
-from conftest import free_port, history, python_env, store_at
+from live_mlflow import free_port, history, python_env, store_at
 
 from semimedref.tracking import NullMirror, open_mirror, prepare_store
 from semimedref.tracking.commands import sync

@@ -6,7 +6,7 @@ import subprocess
 
 import fake_runs
 import pytest
-from conftest import fake_run_command, history, python_env, store_at
+from live_mlflow import fake_run_command, history, python_env, store_at
 
 from semimedref.errors import UserError
 from semimedref.tracking import tracking_settings
@@ -27,7 +27,7 @@ def test_eight_processes_on_a_store_that_does_not_exist_lose_nothing(tmp_path):
         )
         for number in range(8)
     ]
-    errors = [job.communicate(timeout=120)[1] for job in jobs]
+    errors = [job.communicate(timeout=300)[1] for job in jobs]
     assert [job.returncode for job in jobs] == [0] * 8, errors
     assert errors == [""] * 8
     store = store_at(uri, root, experiment="quickstart")

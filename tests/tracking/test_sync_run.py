@@ -1,13 +1,14 @@
 """The MLflow run is the folder: no more, no less, however often it is pushed."""
 
 import json
+import os
 import random
 from pathlib import Path
 
 import fake_runs
 import numpy as np
 import pytest
-from conftest import history, store_at
+from live_mlflow import history, store_at
 
 from semimedref.tracking import sync_run
 
@@ -230,5 +231,6 @@ def test_global_random_generators_are_left_alone(done, store):
     sync_run(done, store)
     with pytest.raises(Exception, match="Max retries"):
         store_at("http://127.0.0.1:1", done)
+    assert os.environ["MLFLOW_HTTP_REQUEST_BACKOFF_JITTER"] == "0"  # drawn from a second retry on
     assert random.getstate() == python
     assert np.random.get_state()[1].tolist() == numpy

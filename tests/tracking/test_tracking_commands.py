@@ -7,7 +7,7 @@ import urllib.request
 
 import fake_runs
 import pytest
-from conftest import end, free_port, history, python_env, store_at, wait_for
+from live_mlflow import end, free_port, history, python_env, store_at, wait_for
 
 from semimedref.errors import UserError
 from semimedref.tracking import sync_command

@@ -54,7 +54,11 @@ class TableSweeper(Sweeper):
         """Run what is missing; the second time there is nothing to do."""
         options = self.config
         experiment = sweep.expand(arguments)
-        only = OmegaConf.to_container(options.only) if options.only is not None and OmegaConf.is_config(options.only) else options.only  # noqa: E501
+        only = (
+            OmegaConf.to_container(options.only)
+            if options.only is not None and OmegaConf.is_config(options.only)
+            else options.only
+        )
         cells = _unique(sweep.select(experiment.cells, only))
         states = {c.signature: state(experiment.run_root / c.name) for c in cells}
         wanted = {"missing", "paused"} | ({"failed"} if options.retry_failed else set())

@@ -44,7 +44,7 @@ class WeakOnly:
         """Joint zoom of image and mask."""
         return View(*self.zoom(batch.image, batch.mask, batch.uniform[:, : self.zoom.draws]))
 
-    def strong(self, weak: View, batch: Batch) -> View:  # noqa: ARG002 - contract of Views
+    def strong(self, weak: View, batch: Batch) -> View:
         """Nothing is added."""
         return weak
 

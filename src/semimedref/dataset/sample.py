@@ -1,4 +1,4 @@
-"""What a data set hands out: splits of images, sentences, positions and masks; and a batch of it."""
+"""What a data set hands out: splits of images, sentences and masks; and a batch of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ImageTextDataset(Protocol):
         ...
 
     def text_blind_oracle(self, name: str) -> float | None:
-        """Dice of segmenting every visible lesion perfectly without reading, where that is known."""
+        """Dice of segmenting every visible lesion without reading, where that is known."""
         ...
 
 

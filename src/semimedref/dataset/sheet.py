@@ -23,7 +23,9 @@ def contact_sheet(split: Split, path: Path) -> None:
     pen = ImageDraw.Draw(sheet)
     for i in range(n):
         x, y = (i % _COLUMNS) * width, (i // _COLUMNS) * height
-        for k, tile in enumerate((_gray(split.images[i]), _marked(split.images[i], split.masks[i]))):
+        for k, tile in enumerate(
+            (_gray(split.images[i]), _marked(split.images[i], split.masks[i]))
+        ):
             picture = Image.fromarray(tile).resize((_SIDE, _SIDE), Image.Resampling.LANCZOS)
             sheet.paste(picture, (x + k * _SIDE, y))
         lines = textwrap.wrap(split.texts[i], 68)[:3]

@@ -19,9 +19,7 @@ class Progress:
 class Schedule:
     """Burn-in, then linear ramps per step; lengths in epochs or in shares of the total."""
 
-    def __init__(
-        self, *, unit: str, burn_in: float, ramp: float, momentum_ramp: float
-    ) -> None:
+    def __init__(self, *, unit: str, burn_in: float, ramp: float, momentum_ramp: float) -> None:
         if unit not in ("epochs", "share"):
             raise UserError(f"schedule unit '{unit}' is unknown: expected 'epochs' or 'share'")
         self.unit = unit

@@ -26,9 +26,7 @@ class Teacher:
         torch._foreach_lerp_(mine, theirs, 1 - momentum)
 
 
-def _pairs(
-    teacher: Segmenter, student: Segmenter
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _pairs(teacher: Segmenter, student: Segmenter) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Tensors of the teacher that are its own, each with the student's."""
     other = dict(student.named_parameters()) | dict(student.named_buffers())
     own = [*teacher.named_parameters(), *teacher.named_buffers()]

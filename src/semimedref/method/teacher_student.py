@@ -1,4 +1,4 @@
-"""``method=teacher_student``: an EMA teacher labels weak views, the student learns from strong ones."""
+"""``method=teacher_student``: the teacher labels weak views, the student learns strong ones."""
 
 from __future__ import annotations
 

@@ -24,7 +24,18 @@ _SMALLEST = 3 * _STRIDE
 
 
 class MMIUNet(Segmenter):
-    """MMI-UNet on any four-level image encoder and any text encoder."""
+    """MMI-UNet on any four-level image encoder and any text encoder.
+
+    Args:
+        image_encoder: the trunk.
+        text_encoder: tokens in, (B, L, D) out.
+        image_side: pixels a side, checked here so that a run fails before its data is read.
+        heads: attention heads at every level.
+        ffn_width: hidden width of the feed-forward parts at every level.
+        dropout: rate inside the fusion blocks.
+        position_code: add a 2-D sinusoidal code to visual tokens (not in the published net).
+        mask_padding: hide text padding from attention (not in the published net).
+    """
 
     version = 1
 
@@ -40,18 +51,6 @@ class MMIUNet(Segmenter):
         position_code: bool,
         mask_padding: bool,
     ) -> None:
-        """Build the network.
-
-        Args:
-            image_encoder: the trunk.
-            text_encoder: tokens in, (B, L, D) out.
-            image_side: pixels a side, checked here so that a run fails before its data is read.
-            heads: attention heads at every level.
-            ffn_width: hidden width of the feed-forward parts at every level.
-            dropout: rate inside the fusion blocks.
-            position_code: add a 2-D sinusoidal code to visual tokens (not in the published net).
-            mask_padding: hide text padding from attention (not in the published net).
-        """
         super().__init__()
         self.check_side(image_side)
         widths = image_encoder.widths

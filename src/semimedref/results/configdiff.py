@@ -25,8 +25,11 @@ class Difference:
 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
-    """Every leaf key whose value differs, in the order of the keys."""
-    left, right = flatten(a), flatten(b)
+    """Every leaf key whose value differs, in the order of the keys.
+
+    A group that another one interpolates (``method.views: ${augment}``) is listed once.
+    """
+    left, right = flatten(_without_copies(a)), flatten(_without_copies(b))
     found = []
     for key in sorted(left.keys() | right.keys()):
         values = left.get(key, ABSENT), right.get(key, ABSENT)
@@ -45,6 +48,17 @@ def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, str]:
         else:
             leaves[key] = json.dumps(value, ensure_ascii=False, default=str)
     return leaves
+
+
+def _without_copies(config: Mapping[str, object]) -> dict[str, object]:
+    """The configuration without the parts of a group that repeat a whole other group."""
+    groups = [value for value in config.values() if isinstance(value, Mapping) and value]
+    return {
+        name: {k: v for k, v in value.items() if v not in groups}
+        if isinstance(value, Mapping)
+        else value
+        for name, value in config.items()
+    }
 
 
 def matching_cells(experiment: Experiment, a: str, b: str) -> tuple[Cell, Cell]:

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import shlex
-import time
 from collections.abc import Sequence
 from html import escape
 
@@ -16,7 +15,6 @@ from semimedref.results.sections import scrollable
 from semimedref.results.table import Entry, Run, Table
 
 _KINDS = {"median": 0, "worst": 1, "best": 2}
-_PICTURES = 3  # per table line, so that the page stays small enough to mail
 _OPEN = 24  # more configuration keys than this are folded away
 _PICTURES_IN_STRIP = 3  # image, truth, prediction
 _QUALITY = 88
@@ -52,9 +50,14 @@ def _figures(entry: Entry) -> list[str]:
     for run in entry.done:
         overlays = [o for o in store.load_overlays(run.folder) if o.path.is_file()]
         if overlays:
-            overlays.sort(key=lambda overlay: _KINDS.get(overlay.kind, len(_KINDS)))
-            return [_figure(entry.row, run, overlay) for overlay in overlays[:_PICTURES]]
+            return [_figure(entry.row, run, overlay) for overlay in _choose(overlays)]
     return []
+
+
+def _choose(overlays: Sequence[store.Overlay]) -> list[store.Overlay]:
+    """The first picture of each kind; more would make the page too large to mail."""
+    first = {overlay.kind: overlay for overlay in reversed(overlays)}
+    return sorted(first.values(), key=lambda overlay: _KINDS.get(overlay.kind, len(_KINDS)))
 
 
 def _figure(row: str, run: Run, overlay: store.Overlay) -> str:
@@ -123,8 +126,8 @@ def row_differences(table: Table) -> str:
 def provenance(table: Table) -> str:
     """Every cell: state, signature, commit, time, memory, weights, precision."""
     labels = (
-        *("cell", "state", "signature", "commit", "wall time", "peak memory", "parameters"),
-        *("best epoch", "finished, UTC", "device, precision"),
+        *("cell", "state", "signature", "commit", "wall time", "peak memory", "weights (trained)"),
+        *("best epoch", "device, precision"),
     )
     head = "".join(f"<th scope=col>{label}</th>" for label in labels)
     lines = []
@@ -144,19 +147,17 @@ def provenance(table: Table) -> str:
 def _facts(run: Run) -> list[str]:
     signature = f"<code>{escape(run.cell.signature)}</code>"
     if run.result is None:
-        return [signature, *["–"] * 7]
+        return [signature, *["–"] * 6]
     result = run.result
     weights = result.get("parameters") or {"total": 0, "trainable": 0}
     best = result.get("best")
-    finished = time.strftime("%Y-%m-%d %H:%M", time.gmtime(result.get("finished", 0)))
     return [
         signature,
         f"<code>{escape(str(result.get('git_commit') or 'none')[:10])}</code>",
         duration(result.get("wall_seconds", 0)),
         f"{result.get('peak_memory_bytes', 0) / 2**20:,.0f} MiB",
-        f"{weights['total'] / 1e6:.2f} M ({weights['trainable'] / 1e6:.2f} M trained)",
+        f"{weights['total'] / 1e6:.2f} M ({weights['trainable'] / 1e6:.2f} M)",
         f"{best['epoch']} of {result.get('epochs', '?')}" if best else "–",
-        finished,
         escape(", ".join([str(result.get("device", "?")), *_flags(result.get("precision"))])),
     ]
 

@@ -15,7 +15,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -74,7 +73,6 @@ def open_store(
 
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # we report failures, in one line
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", message=".*`noload` loader", module="mlflow")
     if not uri.startswith(_DATABASES):
         client = MlflowClient(tracking_uri=uri)
         return Store(client, uri, _experiment_id(client, experiment, None), images)

@@ -48,7 +48,8 @@ def bert_folder(tmp_path, option):
     head = {"cls_projection_head.dense_to_hidden.weight": torch.zeros(4, 16)}
     torch.save(dict(model.state_dict()) | head, tmp_path / "pytorch_model.bin")
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] left lung up ##per , lower".split()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*special, "left", "lung", "up", "##per", ",", "lower"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
     return tmp_path, model.bert
 
@@ -100,8 +101,8 @@ def test_table_grows_once_a_sentence_and_stays_out_of_the_state(tiny):
 def test_table_filled_during_evaluation_serves_training(tiny):
     encoder = tiny()
     with torch.inference_mode():
-        encoder.prepare(["a"])
-    features = encoder(encoder.prepare(["a", "b"]))
+        encoder.prepare(["a", "b", "c"])  # leaves room for a fourth row
+    features = encoder(encoder.prepare(["a", "d"]))
     weight = torch.ones(16, requires_grad=True)
     (features.tokens * weight).sum().backward()
     assert weight.grad is not None
@@ -146,7 +147,7 @@ def test_frozen_encoder_stays_in_evaluation_mode(tiny):
 
 
 def test_cache_with_dropout_is_refused(tiny):
-    with pytest.raises(UserError, match="text_encoder.dropout=true exclude each other"):
+    with pytest.raises(UserError, match=r"text_encoder.dropout=true exclude each other"):
         tiny(cache=True, dropout=True)
 
 

@@ -5,7 +5,8 @@ import pytest
 from semimedref.errors import UserError
 from semimedref.model.encoders.tokenizer import word_hash, word_pieces
 
-VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] left lung up ##per , lower".split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = [*SPECIAL, "left", "lung", "up", "##per", ",", "lower"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from semimedref.errors import UserError
 from semimedref.model.encoders import weights as source
 from semimedref.model.encoders.text import TextEncoder
-from semimedref.model.encoders.tokenizer import word_hash, word_pieces
+from semimedref.model.encoders.tokenizer import Tokenizer, word_hash, word_pieces
 from semimedref.torchvision_shim import import_torchvision
 
 _FILES = ["config.json", "vocab.txt", "tokenizer*.json", "model.safetensors", "pytorch_model.bin"]
@@ -18,7 +18,24 @@ _EXAMPLE = "/path/to/BiomedVLP-CXR-BERT-specialized"
 
 
 class BertText(TextEncoder):
-    """Plain BERT without pooler and heads (Devlin et al., 2019)."""
+    """Plain BERT without pooler and heads (Devlin et al., 2019).
+
+    Args:
+        weights: a folder, "hub:<id>", "package:<module>/<folder>", or "random".
+        tokenizer: a folder with vocab.txt or tokenizer.json; null = the folder of the weights
+            or, with random weights, a hash of words.
+        layers: transformer layers.
+        width: hidden size.
+        heads: attention heads.
+        ffn_width: intermediate size.
+        vocabulary: rows of the embedding.
+        dropout_rate: rate of hidden and attention dropout.
+        max_tokens: every sentence is padded or cut to this many tokens.
+        frozen: do not train it.
+        dropout: keep dropout active where the student asks for it.
+        cache: keep the features of each sentence in a table.
+        random_seed: seed of frozen random weights, which are in no checkpoint.
+    """
 
     version = 1
 
@@ -39,33 +56,10 @@ class BertText(TextEncoder):
         cache: bool,
         random_seed: int,
     ) -> None:
-        """Build and load BERT.
-
-        Args:
-            weights: a folder, "hub:<id>", "package:<module>/<folder>", or "random".
-            tokenizer: a folder with vocab.txt or tokenizer.json; null = the folder of the weights
-                or, with random weights, a hash of words.
-            layers: transformer layers.
-            width: hidden size.
-            heads: attention heads.
-            ffn_width: intermediate size.
-            vocabulary: rows of the embedding.
-            dropout_rate: rate of hidden and attention dropout.
-            max_tokens: every sentence is padded or cut to this many tokens.
-            frozen: do not train it.
-            dropout: keep dropout active where the student asks for it.
-            cache: keep the features of each sentence in a table.
-            random_seed: seed of frozen random weights, which are in no checkpoint.
-        """
         path = source.resolve(weights, key="text_encoder.weights", example=_EXAMPLE, files=_FILES)
-        folder = Path(tokenizer).expanduser() if tokenizer else path
-        if folder is not None and folder.is_file():
-            folder = folder.parent
         super().__init__(
             width=width,
-            tokenizer=(
-                word_pieces(folder, vocabulary=vocabulary) if folder else word_hash(vocabulary)
-            ),
+            tokenizer=_tokenizer(tokenizer, path, vocabulary=vocabulary),
             max_tokens=max_tokens,
             frozen=frozen,
             dropout=dropout,
@@ -78,8 +72,7 @@ class BertText(TextEncoder):
             "intermediate_size": ffn_width,
             "vocab_size": vocabulary,
         }
-        seed = random_seed if frozen else None
-        self.bert = _build(architecture, dropout_rate=dropout_rate, seed=seed)
+        self.bert = _build(architecture, dropout_rate, seed=random_seed if frozen else None)
         if path is not None:
             _check_architecture(path, architecture)
             _load(self.bert, path)
@@ -95,7 +88,14 @@ class BertText(TextEncoder):
         return states[1], states[2], states[-1]
 
 
-def _build(architecture: dict[str, int], *, dropout_rate: float, seed: int | None) -> nn.Module:
+def _tokenizer(folder: str | None, weights: Path | None, *, vocabulary: int) -> Tokenizer:
+    place = Path(folder).expanduser() if folder else weights
+    if place is None:
+        return word_hash(vocabulary)
+    return word_pieces(place.parent if place.is_file() else place, vocabulary=vocabulary)
+
+
+def _build(architecture: dict[str, int], dropout_rate: float, *, seed: int | None) -> nn.Module:
     import_torchvision()
     from transformers import BertConfig, BertModel
 

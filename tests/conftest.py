@@ -1,0 +1,40 @@
+"""Shared fixtures: one thread, a cache of its own, small configurations."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["HYDRA_DEPRECATION_WARNINGS_AS_ERRORS"] = "1"
+
+import pytest
+
+SMOKE = [
+    "dataset=phantom_tiny",
+    "scale=smoke",
+    "tracking=off",
+    "hardware=cpu",
+    "hardware.threads=1",
+]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Phantom and expansions are generated into the test session's own folder."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["SEMIMEDREF_CACHE"] = str(folder)
+    return folder
+
+
+@pytest.fixture
+def smoke(tmp_path):
+    """Overrides of a run that takes seconds, in a folder of its own."""
+    return [*SMOKE, f"run_root={tmp_path / 'multirun'}"]
+
+
+@pytest.fixture
+def compose_smoke(smoke):
+    from semimedref.config import compose
+
+    return lambda *extra: compose([*smoke, *extra])

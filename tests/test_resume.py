@@ -1,0 +1,160 @@
+"""Exact resume: interrupted however often, a run ends as if nothing had happened."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from semimedref import checkpoint
+from semimedref.folder import RunFolder
+
+LONGER = ["scale.epochs=6", "hardware.save_seconds=0.05"]
+
+
+def train(smoke, *extra, kill_after=None, sig=signal.SIGKILL):
+    command = [sys.executable, "-m", "semimedref.cli", "train", *smoke, *LONGER, *extra]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        process.send_signal(sig)
+    output = process.communicate(timeout=120)[0]
+    return process.returncode, output
+
+
+def only_run(smoke):
+    root = next(a for a in smoke if a.startswith("run_root=")).removeprefix("run_root=")
+    (run,) = (p.parent for p in Path(root).glob("*/run.json"))
+    return run
+
+
+def ending(run):
+    """Weights, rows and result without times."""
+    weights = checkpoint.load(run / "best.pt")
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows = [{k: v for k, v in r.items() if k not in ("time", "seconds")} for r in rows]
+    result = json.loads((run / "result.json").read_text())
+    return weights, rows, {k: result[k] for k in ("test", "best", "steps", "epochs", "parameters")}
+
+
+def assert_same(a, b):
+    for network, weights in a[0]["weights"].items():
+        for name, value in weights.items():
+            assert torch.equal(value, b[0]["weights"][network][name]), name
+    assert a[1:] == b[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path, workers):
+    from tests.conftest import SMOKE
+
+    never = [*SMOKE, f"run_root={tmp_path / 'never'}"]
+    often = [*SMOKE, f"run_root={tmp_path / 'often'}"]
+    started = time.monotonic()
+    code, output = train(never, f"hardware.workers={workers}")
+    assert code == 0, output
+    whole = time.monotonic() - started
+    rng = random.Random(workers)
+    kills = 0
+    while kills < 10:
+        # Start-up is most of a small run, so the moments are drawn from there to the end.
+        code, output = train(
+            often, f"hardware.workers={workers}", kill_after=rng.uniform(0.55, 0.95) * whole
+        )
+        kills += 1
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, output
+    code, output = train(often, f"hardware.workers={workers}")
+    assert code == 0, output
+    assert_same(ending(only_run(never)), ending(only_run(often)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
+def test_a_signal_saves_at_the_next_step_and_leaves_with_a_message(smoke, sig):
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "semimedref.cli", "train", *smoke, "scale.epochs=200"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    for line in process.stdout:
+        if line.startswith("epoch 2/"):
+            break
+    process.send_signal(sig)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 128 + sig, output
+    assert "the same command continues" in output
+    assert "Traceback" not in output
+    run = only_run(smoke)
+    assert checkpoint.load(run / "last.pt")["step"] >= 10
+    assert not (run / "failure.json").exists()
+
+
+def test_a_finished_run_returns_its_score_without_training(compose_smoke):
+    from semimedref.run import run
+
+    cfg = compose_smoke("scale.epochs=1")
+    first = run(cfg)
+    folder = next(p.parent for p in Path(cfg.run_root).glob("*/result.json"))
+    stamp = (folder / "best.pt").stat().st_mtime_ns
+    assert run(cfg) == first
+    assert (folder / "best.pt").stat().st_mtime_ns == stamp
+    assert not (folder / "last.pt").exists()
+
+
+def test_four_steps_equal_two_plus_two_inside_an_epoch(compose_smoke, tmp_path):
+    from semimedref.run import Parts
+
+    def trainer(name):
+        parts = Parts.build(compose_smoke("method=teacher_student", "scale.schedule.burn_in=0"))
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        return parts.trainer(folder, lambda: None)
+
+    whole, first = trainer("whole"), trainer("cut")
+    for step in range(4):
+        whole._forward = whole.method.step
+        whole._optimize(whole.data[step])
+    for step in range(2):
+        first._forward = first.method.step
+        first._optimize(first.data[step])
+    first._save()
+    second = trainer("cut")
+    second._resume()
+    second._forward = second.method.step
+    assert second.step == 2
+    for step in range(2, 4):
+        second._optimize(second.data[step])
+    for network, weights in whole.method.weights().items():
+        for name, value in weights.items():
+            assert torch.equal(value, second.method.weights()[network][name]), name
+    assert {k: float(v) for k, v in whole.sums.items()} == {
+        k: float(v) for k, v in second.sums.items()
+    }
+
+
+def test_a_second_process_is_told_that_the_run_is_taken(compose_smoke, tmp_path):
+    from semimedref.errors import UserError
+
+    folder = RunFolder.create(tmp_path / "run")
+    code = (
+        "import sys, time; from pathlib import Path; from semimedref.folder import RunFolder\n"
+        f"with RunFolder(Path({str(folder.path)!r})).locked():\n"
+        "    print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline().strip() == "held"
+        with pytest.raises(UserError, match=f'"pid": {holder.pid}'), folder.locked():
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+    with folder.locked():
+        pass

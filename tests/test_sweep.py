@@ -1,0 +1,141 @@
+"""Sweeps: expansion, deduplication, skipping, selection, failures, launchers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from semimedref import config
+from semimedref.errors import UserError
+from semimedref.sweep import expand, known_experiments, select
+from tests.conftest import SMOKE
+
+QUICK = ["experiment=quickstart", *SMOKE, "scale.epochs=1"]
+
+
+def semimedref(*args, **options):
+    command = [sys.executable, "-m", "semimedref.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def test_quickstart_has_two_rows_and_two_ratios():
+    cells = expand(["experiment=quickstart"]).cells
+    assert [(c.row, c.point["ratio"]) for c in cells] == [
+        ("Baseline", "2pct"), ("Baseline", "15pct"), ("+ T-S EMA", "2pct"), ("+ T-S EMA", "15pct"),
+    ]  # fmt: skip
+    assert len({c.signature for c in cells}) == 4
+
+
+def test_a_cell_is_what_its_overrides_compose_to():
+    for cell in expand(["experiment=quickstart"]).cells:
+        plain = config.resolved(config.compose(list(cell.overrides)))
+        assert config.signature(plain) == cell.signature
+        assert config.run_name(plain) == cell.name
+
+
+def test_the_command_line_can_replace_add_and_fix_params():
+    cells = expand(["experiment=quickstart", "seed=s0,s1", "ratio=5pct"]).cells
+    assert len(cells) == 4
+    assert {(c.point["ratio"], c.point["seed"]) for c in cells} == {("5pct", "s0"), ("5pct", "s1")}
+
+
+def test_one_run_in_two_tables_is_one_signature():
+    quick = {c.signature for c in expand(["experiment=quickstart"]).cells}
+    seeds = {c.signature for c in expand(["experiment=phantom_seeds"]).cells}
+    assert len(quick & seeds) == 2
+
+
+def test_an_expansion_comes_from_the_cache_the_second_time(monkeypatch):
+    first = expand(["experiment=quickstart", "seed=s1"]).cells
+    calls = []
+    real = config.compose
+    monkeypatch.setattr(config, "compose", lambda *a, **k: calls.append(1) or real(*a, **k))
+    assert expand(["experiment=quickstart", "seed=s1"]).cells == first
+    assert len(calls) == 1  # the experiment itself; none of its cells
+
+
+@pytest.mark.parametrize("name", known_experiments())
+def test_every_cell_of_every_experiment_composes(name):
+    experiment = expand([f"experiment={name}"])
+    assert experiment.name == name
+    assert experiment.cells
+    assert all(set(experiment.columns) <= set(c.point) for c in experiment.cells)
+
+
+def test_only_takes_numbers_rows_and_lists():
+    cells = expand(["experiment=quickstart"]).cells
+    assert select(cells, 0) == cells[:1]
+    assert select(cells, "Baseline") == cells[:2]
+    assert select(cells, [1, 3]) == [cells[1], cells[3]]
+    with pytest.raises(UserError, match="from 0 to 3"):
+        select(cells, "Base")
+
+
+def test_a_table_needs_an_experiment():
+    with pytest.raises(UserError, match="experiment=quickstart"):
+        expand([])
+
+
+@pytest.mark.slow
+def test_the_second_launch_has_nothing_to_do(tmp_path):
+    root = f"run_root={tmp_path}"
+    first = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith("2 cells, 0 done, 2 to run")
+    second = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
+    assert second.stdout.splitlines()[0] == "2 cells, 2 done, 0 to run"
+    status = semimedref("status", *QUICK, root, "ratio=15pct")
+    assert status.returncode == 0 and "missing" not in status.stdout.lower().replace(
+        "0 missing", ""
+    )
+    table = semimedref("table", *QUICK, root, "ratio=15pct")
+    assert "Baseline" in table.stdout and "+ T-S EMA" in table.stdout, table.stderr
+    report = semimedref("report", *QUICK, root, "ratio=15pct")
+    page = Path(report.stdout.strip().splitlines()[-1])
+    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_a_failing_cell_does_not_take_the_others_with_it(tmp_path):
+    root = f"run_root={tmp_path}"
+    cells = expand([*QUICK, root, "ratio=15pct"]).cells
+    broken = tmp_path / cells[0].name
+    broken.mkdir(parents=True)
+    (broken / "last.pt").write_bytes(b"truncated")
+    first = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
+    assert first.returncode == 2
+    assert "1 of 2 cells failed" in first.stderr and "Traceback" not in first.stderr
+    assert (tmp_path / cells[1].name / "result.json").exists()
+    assert "truncated" in json.loads((broken / "failure.json").read_text())["error"]
+    again = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
+    assert "2 cells, 1 done, 1 failed (retry_failed=true runs them again), 0 to run" in again.stdout
+    (broken / "last.pt").unlink()
+    retried = semimedref("train", "-m", *QUICK, root, "ratio=15pct", "retry_failed=true")
+    assert retried.returncode == 0, retried.stdout + retried.stderr
+    assert (broken / "result.json").exists() and not (broken / "failure.json").exists()
+
+
+@pytest.mark.slow
+def test_on_error_stop_leaves_the_rest_alone(tmp_path):
+    root = f"run_root={tmp_path}"
+    cells = expand([*QUICK, root, "ratio=15pct"]).cells
+    broken = tmp_path / cells[0].name
+    broken.mkdir(parents=True)
+    (broken / "last.pt").write_bytes(b"truncated")
+    done = semimedref("train", "-m", *QUICK, root, "ratio=15pct", "on_error=stop")
+    assert done.returncode == 2
+    assert not (tmp_path / cells[1].name / "result.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_other_launchers_run_the_same_cells(tmp_path, launcher):
+    root = f"run_root={tmp_path}"
+    done = semimedref(
+        "train", "-m", *QUICK, root, "ratio=15pct", f"hydra/launcher={launcher}", timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(tmp_path.glob("*/result.json"))) == 2
+    assert "2 cells, 2 done" in done.stdout
