@@ -86,6 +86,7 @@ class Trainer:
             groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
         )
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
+        self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
         self.best = {"epoch": 0, "val/dice": -1.0, "mark": -1.0, "mark_epoch": 0}
         self.sums: dict[str, Tensor] = {}
@@ -95,7 +96,6 @@ class Trainer:
         """Train to the end or to an early stop; returns the best epoch. Resumes if it can."""
         self._resume()
         started = time.monotonic() - self.elapsed
-        self._forward = _compiled(self.method, self.hardware)
         loader = self.data.loader(
             self.step,
             self.total_steps,
@@ -264,11 +264,6 @@ class Trainer:
         kept = rows.read_text().splitlines(keepends=True)[: state["rows"]] if rows.exists() else []
         checkpoint.write_atomic(rows, "".join(kept))
         log.info("continues at step %d of %d", self.step, self.total_steps)
-
-
-def _compiled(method: Method, hardware: Hardware) -> Callable[..., dict[str, Tensor]]:
-    """The method's step, compiled where the hardware configuration asks for it."""
-    return torch.compile(method.step) if hardware.compile else method.step
 
 
 def _epoch_length(config: TrainerConfig, labeled: int, unlabeled: int) -> int:

@@ -65,9 +65,9 @@ def fake_step_check(
     Args:
         build: makes the modules; called under torch.device("meta"), so nothing is allocated.
             Modules that share parts may be returned side by side: parts stay shared.
-        start: gets the modules on fake cuda:0, makes optimiser and batch, returns the step. Host
+        start: gets the modules on fake cuda:0, makes optimizer and batch, returns the step. Host
             to device copies are allowed here.
-        steps: how often the step is called; the first one creates the optimiser's state.
+        steps: how often the step is called; the first one creates the optimizer's state.
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode

@@ -10,8 +10,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    shim = compile_shim(tmp_path_factory.mktemp("shim"))
+def shim(tmp_path_factory):
+    return compile_shim(tmp_path_factory.mktemp("shim"))
+
+
+@pytest.fixture(scope="module")
+def report(shim):
     return run_check(Path(__file__).parent / "mmi_unet_step.py", "everything", shim=shim)
 
 
@@ -31,3 +35,12 @@ def test_every_seeded_bug_is_caught(report):
 
 def test_hidden_wait_inside_transformers_is_seen(report):
     assert report["flat mask"] == "aten._local_scalar_dense.default"
+
+
+@pytest.mark.parametrize(
+    ("method", "losses"),
+    [("supervised", ["loss", "loss_sup"]), ("teacher_student", ["loss", "loss_sup", "loss_unsup"])],
+)
+def test_the_real_step_of_every_method_makes_no_device_mistake(shim, method, losses):
+    seen = run_check(Path(__file__).parent / "method_step.py", method, shim=shim)
+    assert seen == {"losses": losses, "devices": ["cuda:0"], "gradients": 49_472_217}

@@ -169,7 +169,7 @@ def test_last_row_and_column_of_the_last_level_get_no_update(tiny_model):
     assert changed[:6, :6].all() and not changed[6].any() and not changed[:, 6].any()
 
 
-def test_initialisation_follows_the_published_one(published, option):
+def test_initialization_follows_the_published_one(published, option):
     torch.manual_seed(0)
     model = MMIUNet(
         option("image_encoder", "small", widths=[96, 96, 96, 96]),

@@ -33,7 +33,7 @@ def test_inside_of_a_region_lets_the_image_through_and_its_edge_does_not():
     assert distance[20, 40] < distance[40, 40]
 
 
-def test_prediction_without_a_truth_is_not_coloured_as_right():
+def test_prediction_without_a_truth_is_not_colored_as_right():
     mask = square(20, 60)
     picture = figures.overlay(np.zeros((96, 96), np.uint8), None, mask)
     assert picture[40, 40, 0] > picture[40, 40, 2]

@@ -37,8 +37,6 @@ class MMIUNet(Segmenter):
         mask_padding: hide text padding from attention (not in the published net).
     """
 
-    version = 1
-
     def __init__(
         self,
         image_encoder: ImageEncoder,
@@ -140,7 +138,7 @@ class ImageTextMatching(nn.Module):
         self.visual = Interactor(width, **sizes)
         self.text = None if last else Interactor(width, **sizes)
         self.text_out = None if last else nn.Linear(width, text_width)
-        self._initialise()
+        self._initialize()
 
     def forward(
         self, visual: Tensor, text: Tensor, mask: Tensor | None
@@ -165,7 +163,7 @@ class ImageTextMatching(nn.Module):
             return fused, None
         return fused, text + self.text_out(self.text(t, memory=v, mask=mask))
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=0.02)

@@ -61,7 +61,7 @@ class Segmenter(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, image: Tensor, text: TextFeatures) -> Tensor:
-        """Map z-scored grey images (B, 1, H, W) and text to logits (B, 1, H, W)."""
+        """Map z-scored gray images (B, 1, H, W) and text to logits (B, 1, H, W)."""
 
     @abstractmethod
     def check_side(self, side: int) -> None:

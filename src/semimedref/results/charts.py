@@ -1,7 +1,7 @@
-"""Charts as inline SVG: they take the page's colours, stay sharp, and need no library.
+"""Charts as inline SVG: they take the page's colors, stay sharp, and need no library.
 
-A row of the table has one colour everywhere, ``var(--c0)`` … ``var(--c6)`` of report.css (the
-colour-blind-safe set of Okabe and Ito); from the eighth row on, lines are also dashed.
+A row of the table has one color everywhere, ``var(--c0)`` … ``var(--c6)`` of report.css (the
+color-blind-safe set of Okabe and Ito); from the eighth row on, lines are also dashed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Scale:
 
 
 def color(row: int) -> str:
-    """The CSS colour of a table row."""
+    """The CSS color of a table row."""
     return f"var(--c{row % COLORS})"
 
 

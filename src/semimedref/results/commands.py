@@ -48,14 +48,18 @@ def table_command(args: Sequence[str]) -> int:
 def report_command(args: Sequence[str]) -> int:
     """``semimedref report experiment=NAME [runs=FOLDER,FOLDER]``: write the page, print its path.
 
-    ``runs`` names finished runs outside the experiment that may complete the headroom.
+    ``runs`` names finished runs outside the experiment that may complete the headroom; by default
+    all finished runs of the run root may.
     """
     from semimedref.results.report import write_report
 
     extra = [arg.removeprefix("runs=") for arg in args if arg.startswith("runs=")]
     overrides = [arg for arg in args if not arg.startswith("runs=")]
     folders = [Path(name) for names in extra for name in names.split(",") if name]
-    path = write_report(_expand("report", overrides), overrides=overrides, extra=folders)
+    experiment = _expand("report", overrides)
+    if not extra:
+        folders = sorted(file.parent for file in experiment.run_root.glob("*/result.json"))
+    path = write_report(experiment, overrides=overrides, extra=folders)
     print(path)
     return 0
 

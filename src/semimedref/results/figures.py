@@ -47,7 +47,7 @@ class Swap:
 
 
 def overlay(image: Gray, truth: Mask | None, prediction: Mask) -> RGB:
-    """Paint a prediction (H, W) over a grey image (H, W), with the truth's verdict as colour."""
+    """Paint a prediction (H, W) over a gray image (H, W), with the truth's verdict as color."""
     _check_shapes(image, truth, prediction)
     prediction = prediction.astype(bool)
     if truth is None:
@@ -127,7 +127,7 @@ def _strip(
     *,
     legend: bool,
 ) -> Image:
-    """Pictures side by side with headings, text blocks above and below, and the colour legend."""
+    """Pictures side by side with headings, text blocks above and below, and the color legend."""
     from PIL import Image, ImageDraw
 
     height, side = pictures[0][1].shape[:2]

@@ -29,7 +29,7 @@ _CONTEXT = (
 
 @dataclass(frozen=True)
 class Headroom:
-    """Validation Dice of a fully labelled supervised model minus that with 2 % of the labels."""
+    """Validation Dice of a fully labeled supervised model minus that with 2 % of the labels."""
 
     full: float
     few: float
@@ -79,14 +79,14 @@ def headroom(results: Iterable[Result]) -> Headroom | None:
 
 
 def label_fraction(result: Result) -> float | None:
-    """The labelled share of the training pool, as the configuration says."""
+    """The labeled share of the training pool, as the configuration says."""
     ratio = result["config"].get("ratio")
     fraction = ratio.get("fraction") if isinstance(ratio, dict) else None
     return float(fraction) if isinstance(fraction, int | float) else None
 
 
 def is_supervised(result: Result) -> bool:
-    """Whether the run saw labelled images only."""
+    """Whether the run saw labeled images only."""
     method = result["config"].get("method")
     if not isinstance(method, dict):
         return method == "supervised"

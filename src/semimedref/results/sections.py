@@ -143,7 +143,7 @@ def _gap_table(table: Table) -> str:
 
 
 def learning_curves(table: Table) -> str:
-    """One small multiple per column on one vertical scale, one colour per row."""
+    """One small multiple per column on one vertical scale, one color per row."""
     panels = [(column, _lines(table, entries)) for column, entries in table.groups]
     values = [value for _, lines in panels for line in lines for _, value in line.points]
     if not values:
@@ -231,7 +231,7 @@ def card(title: str, value: str, text: str) -> str:
 
 
 def key(row: int) -> str:
-    """The coloured dot of a table row."""
+    """The colored dot of a table row."""
     return f'<span class=key style="background:{charts.color(row)}"></span>'
 
 

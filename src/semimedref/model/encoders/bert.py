@@ -37,8 +37,6 @@ class BertText(TextEncoder):
         random_seed: seed of frozen random weights, which are in no checkpoint.
     """
 
-    version = 1
-
     def __init__(
         self,
         *,

@@ -33,8 +33,6 @@ _TRANSFORMERS = (
 class ConvNeXtTiny(ImageEncoder):
     """ConvNeXt-Tiny without head and final norm, drop path 0 (Liu et al., CVPR 2022)."""
 
-    version = 1
-
     def __init__(self, *, weights: str | None) -> None:
         """Build the trunk.
 
@@ -88,7 +86,7 @@ def _timm_net() -> nn.Module:
 
 
 def _pytorch_default_init(net: nn.Module) -> None:
-    """As published: PyTorch's own initialisation, not timm's truncated normal."""
+    """As published: PyTorch's own initialization, not timm's truncated normal."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             module.reset_parameters()

@@ -11,8 +11,6 @@ from semimedref.torchvision_shim import import_torchvision
 class EfficientNetLite0(ImageEncoder):
     """EfficientNet-Lite0 without its head (Tan and Le, ICML 2019)."""
 
-    version = 1
-
     def __init__(self, *, weights: str | None) -> None:
         """Build the trunk.
 

@@ -11,7 +11,7 @@ class ImageEncoder(nn.Module):
     Attributes:
         widths: channels of the four levels.
         levels: level 0 is stem + stage 1, level i is downsampler + stage i + 1.
-        channels: channels that level 0 expects; grey images are repeated by `adapt`.
+        channels: channels that level 0 expects; gray images are repeated by `adapt`.
     """
 
     widths: tuple[int, ...]
@@ -24,7 +24,7 @@ class ImageEncoder(nn.Module):
         self.channels = channels
 
     def adapt(self, image: Tensor) -> Tensor:
-        """Repeat a grey image (B, 1, H, W) if level 0 expects more channels."""
+        """Repeat a gray image (B, 1, H, W) if level 0 expects more channels."""
         if image.shape[1] == self.channels:
             return image
         return image.expand(-1, self.channels, -1, -1)

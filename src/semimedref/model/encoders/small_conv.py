@@ -9,9 +9,7 @@ from semimedref.model.encoders.image import ImageEncoder
 
 
 class SmallConv(ImageEncoder):
-    """Plain 3x3 convolutions with GroupNorm and GELU; grey images in, no pre-training."""
-
-    version = 1
+    """Plain 3x3 convolutions with GroupNorm and GELU; gray images in, no pre-training."""
 
     def __init__(self, widths: Sequence[int], *, depth: int, groups: int) -> None:
         """Build four levels.

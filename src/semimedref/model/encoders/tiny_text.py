@@ -13,8 +13,6 @@ from semimedref.model.encoders.tokenizer import word_hash
 class TinyText(TextEncoder):
     """A post-norm transformer over hashed words, with random weights."""
 
-    version = 1
-
     def __init__(
         self,
         *,

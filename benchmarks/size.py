@@ -1,0 +1,60 @@
+"""How large the benchmarks are: ``FULL`` for numbers, ``TINY`` to see that they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MACHINE = ("tracking=off", "hardware=cpu", "hardware.threads=1")
+_RANDOM = ("image_encoder.weights=random", "text_encoder.weights=random")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Every number of a benchmark run."""
+
+    repeats: int
+    least_repeats: int
+    budget: float  # seconds of one comparison: slow ones get fewer repeats, but never too few
+    seconds: float  # of one repeat, at least: short calls are repeated inside
+    cpu: tuple[str, ...]  # overrides of the CPU-scale configuration
+    networks: dict[str, tuple[str, ...]]  # overrides by label, for the EMA update
+    batch: int
+    files: int  # images among which batches are drawn
+    patients: int  # of the resampled test set, two images each
+    replicates: int
+    sweeps: tuple[tuple[str, ...], ...]  # overrides of the expanded experiments
+
+
+FULL = Size(
+    repeats=9,
+    least_repeats=3,
+    budget=6.0,
+    seconds=0.05,
+    cpu=("dataset=phantom", "scale=cpu", *_MACHINE),
+    networks={
+        "ConvNeXt-T size": ("scale=paper", *_RANDOM, *_MACHINE),
+        "CPU size": ("scale=cpu", *_MACHINE),
+    },
+    batch=16,
+    files=256,
+    patients=300,
+    replicates=2000,
+    sweeps=(
+        ("experiment=quickstart",),
+        ("experiment=quickstart", "ratio=1pct,2pct,5pct,15pct", "seed=s0,s1,s42"),
+    ),
+)
+
+TINY = Size(
+    repeats=1,
+    least_repeats=1,
+    budget=0.0,
+    seconds=0.0,
+    cpu=("dataset=phantom_tiny", "scale=smoke", *_MACHINE),
+    networks={"smoke size": ("dataset=phantom_tiny", "scale=smoke", *_MACHINE)},
+    batch=4,
+    files=8,
+    patients=6,
+    replicates=20,
+    sweeps=(("experiment=phantom_headroom", "ratio=2pct"),),
+)

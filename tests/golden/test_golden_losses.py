@@ -1,0 +1,27 @@
+"""Five losses of a five-step CPU run per method: whoever changes them must mean it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from semimedref.run import Parts
+
+GOLDEN = Path(__file__).with_name("losses.json")
+
+
+def five_losses(cfg, folder):
+    trainer = Parts.build(cfg).trainer(folder, lambda: None)
+    losses, before = [], 0.0
+    for step in range(5):
+        trainer._optimize(trainer.data[step])
+        losses.append(float(trainer.sums["loss"]) - before)
+        before = float(trainer.sums["loss"])
+    return losses
+
+
+@pytest.mark.parametrize("method", ["supervised", "teacher_student"])
+def test_losses_are_the_golden_ones(compose_smoke, tmp_path, method):
+    cfg = compose_smoke(f"method={method}", "scale.schedule.burn_in=0", "scale.schedule.ramp=0")
+    expected = json.loads(GOLDEN.read_text())[method]
+    assert five_losses(cfg, tmp_path) == pytest.approx(expected, rel=2e-3)

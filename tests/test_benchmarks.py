@@ -1,0 +1,82 @@
+"""The benchmarks run, check themselves, and compute ratios correctly."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from benchmarks.__main__ import NAMES, main
+from benchmarks.measure import compare
+from benchmarks.size import TINY
+from benchmarks.table import render
+
+
+class Clock:
+    """Time passes only where a way says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def way(self, *seconds):
+        left = iter(seconds)
+
+        def call():
+            self.now += next(left)
+
+        return call
+
+
+def comparison(ours, obvious, **size):
+    clock = Clock()
+    return compare(
+        "a", "b", ours=("c", clock.way(*ours)), obvious=("d", clock.way(*obvious)),
+        size=replace(TINY, **size), clock=clock,
+    )  # fmt: skip
+
+
+def test_a_ratio_is_the_quotient_of_the_medians():
+    # One call of each to see how long it takes, then three repeats.
+    row = comparison([9, 1, 2, 4], [9, 6, 5, 100], least_repeats=3)
+    assert (row.ours_seconds, row.obvious_seconds, row.ratio) == (2, 6, 3)
+    assert (row.ratio_low, row.ratio_high) == (2.5, 25)
+
+
+def test_short_calls_are_repeated_until_the_clock_resolves_them():
+    row = comparison([0.25] * 5, [1.0] * 2, seconds=1.0)  # four calls a repeat, and one
+    assert row.ratio == 4
+
+
+def test_slow_comparisons_get_fewer_repeats_but_never_too_few():
+    sizes = {"repeats": 9, "least_repeats": 3, "budget": 10.0}
+    used = [comparison([s] * 10, [s] * 10, **sizes).repeats for s in (0.5, 1, 4)]
+    assert used == [9, 5, 3]
+
+
+def test_the_table_is_aligned():
+    rows = [comparison([1] * 2, [s] * 2) for s in (1, 1234)]
+    head, rule, *lines = render(rows).splitlines()
+    assert {len(line) for line in (head, rule, *lines)} == {len(head)}
+    assert [line.split()[6] for line in lines] == ["1.00", "1,234"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_runs_at_a_tiny_size_and_gives_ratios(name, tmp_path, capsys, monkeypatch):
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")
+    file = tmp_path / "speed.json"
+    assert main([name, "--json", str(file)], size=TINY) == 0
+    printed, rows = capsys.readouterr().out, json.loads(file.read_text())["results"]
+    assert rows
+    for row in rows:
+        assert row["case"] in printed
+        assert row["ratio"] == row["obvious_seconds"] / row["ours_seconds"]
+        assert math.isfinite(row["ratio"]) and row["ratio"] > 0
+
+
+def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["nothing"])
+    assert "expected text, data" in capsys.readouterr().err

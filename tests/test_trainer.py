@@ -1,0 +1,123 @@
+import json
+import math
+
+import pytest
+import torch
+
+from semimedref.errors import UserError
+from semimedref.run import Parts
+
+
+@pytest.fixture
+def make_trainer(compose_smoke, tmp_path):
+    def make(*overrides):
+        folder = tmp_path / "run"
+        folder.mkdir(exist_ok=True)
+        return Parts.build(compose_smoke(*overrides)).trainer(folder, lambda: None)
+
+    return make
+
+
+def rows(trainer):
+    return [json.loads(r) for r in (trainer.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_papers_cosine_falls_once_an_epoch_to_half_its_way(make_trainer):
+    paper = ["scale.lr=3e-4", "scale.min_lr=1e-6", "scale.warmup_epochs=0",
+             "scale.cosine_epochs=200", "scale.lr_update=epoch", "scale.epochs=100"]  # fmt: skip
+    trainer = make_trainer(*paper)
+    n = trainer.steps_per_epoch
+    assert trainer.learning_rate(0) == trainer.learning_rate(n - 1) == 3e-4
+    expected = 1e-6 + (3e-4 - 1e-6) * (1 + math.cos(math.pi * 50 / 200)) / 2
+    assert trainer.learning_rate(50 * n) == pytest.approx(expected)
+    assert trainer.learning_rate(99 * n) == pytest.approx(1.53e-4, rel=0.02)
+
+
+def test_warm_up_is_linear_and_the_cosine_ends_at_the_floor(make_trainer):
+    trainer = make_trainer("scale.warmup_epochs=1", "scale.epochs=4", "scale.cosine_epochs=4")
+    rates = [trainer.learning_rate(s) for s in range(20)]
+    assert rates[:5] == pytest.approx([2e-3 * (i + 1) / 5 for i in range(5)])
+    assert trainer.learning_rate(20) == pytest.approx(4e-5)
+
+
+def test_supervised_rows_take_as_many_steps_as_semi_supervised_ones(make_trainer):
+    semi = make_trainer("scale.steps_per_epoch=null", "ratio=15pct")
+    supervised = make_trainer("scale.steps_per_epoch=null", "ratio=15pct", "method=supervised")
+    native = make_trainer(
+        "scale.steps_per_epoch=null", "ratio=15pct", "method=supervised", "trainer.steps=native"
+    )
+    assert semi.steps_per_epoch == supervised.steps_per_epoch == math.ceil(170 / 4)
+    assert native.steps_per_epoch == math.ceil(30 / 4)
+
+
+def test_training_stops_when_validation_no_longer_improves(make_trainer):
+    trainer = make_trainer("scale.epochs=50", "scale.min_epochs=2", "scale.patience=2",
+                           "trainer.min_change=1.0")  # fmt: skip
+    trainer.fit()
+    # The first epoch is better than nothing by more than 1.0; no later one is.
+    assert len(rows(trainer)) == 3
+
+
+def test_early_stop_survives_a_restart(make_trainer):
+    options = ("scale.epochs=50", "scale.min_epochs=2", "scale.patience=2", "trainer.min_change=1")
+    make_trainer(*options).fit()
+    again = make_trainer(*options)
+    again.fit()
+    assert len(rows(again)) == 3
+
+
+def test_the_best_epoch_by_validation_dice_is_kept(make_trainer):
+    from semimedref import checkpoint
+
+    trainer = make_trainer("scale.epochs=5")
+    best = trainer.fit()
+    scores = [r["val/dice"] for r in rows(trainer)]
+    assert best["val/dice"] == max(scores)
+    assert checkpoint.load(trainer.folder / "best.pt")["epoch"] == 1 + scores.index(max(scores))
+
+
+def test_the_loop_cannot_reach_the_test_set(make_trainer, monkeypatch):
+    from semimedref.dataset.phantom import Phantom
+
+    real = Phantom.split
+
+    def guarded(self, name):
+        assert name != "test", "the test set was opened during training"
+        return real(self, name)
+
+    monkeypatch.setattr(Phantom, "split", guarded)
+    make_trainer("scale.epochs=1").fit()
+
+
+def test_accumulated_micro_batches_add_up_to_the_mean_gradient(make_trainer):
+    trainer = make_trainer("method=supervised", "trainer.accumulate=2", "trainer.lr=0",
+                           "scale.fusion_dropout=0", "scale.clip_norm=null")  # fmt: skip
+    micro = trainer.data[0]
+    assert len(micro) == 2
+    trainer._optimize(micro)
+    learns = trainer.optimizer.param_groups[0]["params"]
+    summed = [p.grad.clone() for p in learns]
+    from semimedref.evaluate import prepare
+
+    trainer.optimizer.zero_grad()
+    trainer.method.train()
+    for labeled, _ in micro:
+        batch = prepare(trainer.method, labeled, trainer.hardware)
+        (trainer.method.step(batch, None, trainer.progress)["loss"] / 2).backward()
+    for a, b in zip(summed, learns, strict=True):
+        torch.testing.assert_close(a, b.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_with_advice(make_trainer):
+    with pytest.raises(UserError, match=r"trainer\.lr"):
+        make_trainer("trainer.lr=1e30", "scale.clip_norm=null", "scale.epochs=2").fit()
+
+
+def test_bf16_runs_and_is_near_fp32(make_trainer):
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        trainer = make_trainer(f"trainer.precision={precision}", "method=supervised")
+        trainer._optimize(trainer.data[0])
+        losses[precision] = float(trainer.sums["loss"])
+    assert losses["fp32"] != losses["bf16"]
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
