@@ -19,9 +19,9 @@ from benchmarks.table import render
 NAMES = ("text", "data", "ema", "bootstrap", "expansion", "student_pass")
 
 _HOW = """\
-CPU time of one thread (time.process_time), so that other jobs on the machine count little; waiting
-for a disk does not count. Median and range of n repeats, both ways in turn in one process. Before
-it is timed, each pair is checked to give the same result.
+CPU time of one thread (time.process_time): other jobs on the machine count little, though they
+share its caches and memory; waiting for a disk does not count. Median and range of n repeats, both
+ways in turn in one process. Before it is timed, each pair is checked to give the same result.
 ratio = obvious / ours: 2 is twice as fast, 1 is no gain."""
 
 

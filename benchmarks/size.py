@@ -41,7 +41,7 @@ FULL = Size(
     replicates=2000,
     sweeps=(
         ("experiment=quickstart",),
-        ("experiment=quickstart", "ratio=1pct,2pct,5pct,15pct", "seed=s0,s1,s42"),
+        ("experiment=quickstart", "seed=s0,s1,s42"),
     ),
 )
 

@@ -62,7 +62,9 @@ class _Passes:
         self.shared()
         expected = self._gradients()
         self.separate()
-        torch.testing.assert_close(self._gradients(), expected, rtol=1e-3, atol=1e-4)
+        for name, found in self._gradients().items():  # relative: most gradients are small
+            if torch.dist(found, expected[name]) > 1e-3 * expected[name].norm():
+                raise AssertionError(f"the gradient of {name} is another in two passes")
         self.student.train()
 
     def _branch(self, part: slice) -> Tensor:
@@ -72,4 +74,5 @@ class _Passes:
         return self.loss(self.student(self.image[part], text), self.target[part])
 
     def _gradients(self) -> dict[str, Tensor]:
-        return {k: p.grad.clone() for k, p in self.student.named_parameters() if p.grad is not None}
+        learns = ((k, p) for k, p in self.student.named_parameters() if p.requires_grad)
+        return {k: p.grad.clone() for k, p in learns}

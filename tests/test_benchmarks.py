@@ -1,9 +1,11 @@
 """The benchmarks run, check themselves, and compute ratios correctly."""
 
+import importlib
 import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from benchmarks.__main__ import NAMES, main
 from benchmarks.measure import compare
@@ -74,6 +76,28 @@ def test_every_benchmark_runs_at_a_tiny_size_and_gives_ratios(name, tmp_path, ca
         assert row["case"] in printed
         assert row["ratio"] == row["obvious_seconds"] / row["ours_seconds"]
         assert math.isfinite(row["ratio"]) and row["ratio"] > 0
+
+
+def one_percent_off(passes):
+    passes.shared()
+    for p in passes.student.parameters():
+        if p.requires_grad:
+            p.grad.mul_(1.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "wrong"),
+    [
+        ("data", "_Files.__getitem__", lambda files, i: np.zeros((96, 96), np.uint8)),
+        ("ema", "_mul_add", lambda teacher, student: None),
+        ("bootstrap", "_slow_ci", lambda frame, replicates: (0.0, 1.0)),
+        ("student_pass", "_Passes.separate", one_percent_off),
+    ],
+)
+def test_two_ways_that_disagree_are_not_timed(name, way, wrong, monkeypatch):
+    monkeypatch.setattr(f"benchmarks.{name}.{way}", wrong)
+    with pytest.raises(AssertionError):
+        importlib.import_module(f"benchmarks.{name}").run(TINY)
 
 
 def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):

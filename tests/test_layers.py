@@ -16,7 +16,7 @@ LAYERS = [
     {"method"},
     {"augment", "model", "align", "pseudo_label", "hardware"},
     {"dataset"},
-    {"text", "metrics", "seed", "config", "errors", "torchvision_shim"},
+    {"text", "metrics", "seed", "config", "errors", "files", "torchvision_shim"},
 ]
 APART = {("augment", "model"), ("model", "augment")}
 

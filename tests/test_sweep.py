@@ -139,3 +139,26 @@ def test_other_launchers_run_the_same_cells(tmp_path, launcher):
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list(tmp_path.glob("*/result.json"))) == 2
     assert "2 cells, 2 done" in done.stdout
+
+
+@pytest.mark.slow
+def test_eight_jobs_at_once_share_one_new_mlflow_store(tmp_path):
+    import sqlite3
+
+    parallel = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=8"]
+    cells = ["ratio=15pct", "ratio.fraction=0.1,0.2,0.3,0.4", "scale.epochs=3"]
+    options = [o for o in QUICK if not o.startswith(("tracking=", "scale.epochs="))]
+    done = semimedref("train", "-m", *options, f"run_root={tmp_path}", *cells, *parallel)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = [json.loads(f.read_text()) for f in tmp_path.glob("*/result.json")]
+    assert len(results) == 8
+    synced = semimedref("sync", f"run_root={tmp_path}")
+    assert synced.returncode == 0, synced.stderr
+    query = (
+        "select e.name, t.value, count(m.step) from runs r join experiments e using (experiment_id)"
+        " join tags t on t.run_uuid = r.run_uuid and t.key = 'signature'"
+        " join metrics m on m.run_uuid = r.run_uuid and m.key = 'val/dice'"
+        " group by r.run_uuid"
+    )
+    rows = sqlite3.connect(tmp_path / "mlflow.db").execute(query).fetchall()
+    assert sorted(rows) == sorted(("quickstart", r["signature"], 3) for r in results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 
 from semimedref.errors import UserError
+from semimedref.files import write_atomic
 
 
 def save(state: dict[str, Any], path: Path) -> None:
@@ -19,24 +19,6 @@ def save(state: dict[str, Any], path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomic(path, buffer.getvalue())
-
-
-def write_atomic(path: Path, content: bytes | str) -> None:
-    """Replace a file in one move, after its bytes are on the disk."""
-    data = content.encode() if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UserError(
-            f"could not write {path} ({error.strerror}): the previous file is unchanged; "
-            "free space or set run_root=FOLDER, then the same command continues"
-        ) from error
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -92,11 +92,19 @@ def signature(plain: dict[str, Any]) -> str:
 
 def run_name(plain: dict[str, Any]) -> str:
     """A folder name that a person can read, ending in the signature."""
-    method = plain["method"]["_target_"].split(".")[-2]
-    model = plain["method"]["model"]["_target_"].split(".")[-2]
-    ratio = f"{100 * plain['ratio']['fraction']:g}pct"
-    parts = [plain["dataset"]["name"], ratio, model, method, f"s{plain['seed']['value']}"]
-    return "-".join([*parts, signature(plain)])
+    return "-".join([*labels(plain).values(), signature(plain)])
+
+
+def labels(plain: dict[str, Any]) -> dict[str, str]:
+    """The paper's words for the components of a run."""
+    method = plain["method"]
+    return {
+        "dataset": plain["dataset"]["name"],
+        "ratio": f"{100 * plain['ratio']['fraction']:g}pct",
+        "model": method["model"]["_target_"].split(".")[-2],
+        "method": method["_target_"].split(".")[-2],
+        "seed": f"s{plain['seed']['value']}",
+    }
 
 
 def register_resolvers() -> None:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semimedref.checkpoint import write_atomic
 from semimedref.errors import UserError
+from semimedref.files import write_atomic
 
 if TYPE_CHECKING:
     from typing import TextIO

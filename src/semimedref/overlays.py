@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def write_overlays(folder: Path, parts: Parts, table: np.ndarray) -> None:
     """``<id>.png`` for a few test images, and ``index.json`` with their sentences and scores."""
-    from semimedref.checkpoint import write_atomic
     from semimedref.evaluate import predict_pool
+    from semimedref.files import write_atomic
     from semimedref.metrics import dice
     from semimedref.results.figures import panel
 

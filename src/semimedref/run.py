@@ -107,6 +107,7 @@ class Parts:
         method = config.build(cfg, "method")
         method.student.check_side(cfg.scale.image_side)
         method.to(hardware.device)
+        hardware.place_network(method.student)
         return cls(cfg, dataset, method, hardware)
 
     def pool(self, split: str, places: list[int] | None = None, *, masks: bool = True) -> Pool:
@@ -163,7 +164,7 @@ class Parts:
         table = self.counts("test")
         shuffled = metrics.summarize(self.counts("test", texts="shuffled"))
         folder.write_per_image(split.ids, split.patients, table)
-        if self.dataset.shareable:
+        if self._may_show():
             self._overlays(folder, table)
         scores = metrics.summarize(table)
         return scores | {
@@ -206,6 +207,13 @@ class Parts:
             "best": best,
             "finished": time.time(),
         }
+
+    def _may_show(self) -> bool:
+        """Whether pictures may be written: of patients only when asked."""
+        choice = self.cfg.overlays
+        if choice not in ("synthetic", "always", "never"):
+            raise UserError(f"overlays={choice}: expected synthetic, always or never")
+        return choice == "always" or (choice == "synthetic" and self.dataset.synthetic)
 
     def _overlays(self, folder: RunFolder, table: Any) -> None:  # noqa: ANN401
         from semimedref.overlays import write_overlays

@@ -26,6 +26,7 @@ from semimedref.dataset.loaders import Pool, Stream, TrainingSteps, steps_per_ep
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.evaluate import count_pool, prepare
+from semimedref.files import write_atomic
 from semimedref.hardware import Hardware
 from semimedref.interrupt import Interrupts
 from semimedref.method.contract import Method
@@ -262,7 +263,7 @@ class Trainer:
         self.scaler.load_state_dict(state["scaler"])
         checkpoint.restore_random_state(state["random"])
         kept = rows.read_text().splitlines(keepends=True)[: state["rows"]] if rows.exists() else []
-        checkpoint.write_atomic(rows, "".join(kept))
+        write_atomic(rows, "".join(kept))
         log.info("continues at step %d of %d", self.step, self.total_steps)
 
 

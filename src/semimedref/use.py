@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semimedref.errors import UserError
+from semimedref.files import write_atomic
 from semimedref.options import parse, run_folder
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def evaluate_command(args: list[str]) -> int:
     table = parts.counts(options["split"], weights=options["weights"], texts=options["texts"])
     scores = metrics.summarize(table)
     axis = f"{options['split']}-{options['weights']}-{options['texts']}_texts"
-    (folder / "eval").mkdir(exist_ok=True)
-    checkpoint.write_atomic(folder / "eval" / f"{axis}.json", json.dumps(scores, indent=1))
+    write_atomic(folder / "eval" / f"{axis}.json", json.dumps(scores, indent=1))
     for name, value in scores.items():
         print(f"{name:16s} {100 * value:6.2f}")
     print(f"written to {folder / 'eval' / f'{axis}.json'}")

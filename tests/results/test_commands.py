@@ -62,7 +62,7 @@ def test_table_is_printed_plain_and_written_as_markdown_and_csv(lab, expanded, c
 def test_table_that_cannot_be_written_is_one_clear_line(lab, expanded):
     lab.finish(lab.cell())
     (lab.root / "tables").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match=r"cannot write .*quickstart\.md"):
+    with pytest.raises(UserError, match=r"could not write .*quickstart\.md"):
         table_command(["experiment=quickstart"])
 
 

@@ -45,7 +45,7 @@ class Phantom:
     """A frozen synthetic data set, generated once from its seed and cached outside the project."""
 
     regions = LUNGS.regions
-    shareable = True
+    synthetic = True
 
     def __init__(
         self,

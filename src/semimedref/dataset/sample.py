@@ -32,7 +32,7 @@ class ImageTextDataset(Protocol):
     name: str
     regions: tuple[str, ...]
     rounding: str  # of the number of labeled images: round or floor
-    shareable: bool  # synthetic images may leave the machine; radiographs of patients may not
+    synthetic: bool  # pictures may be shown and shared; radiographs of patients only when asked
 
     def split(self, name: str) -> Split:
         """The split ``train``, ``valid`` or ``test``."""

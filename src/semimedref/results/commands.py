@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref.errors import UserError
+from semimedref.files import write_atomic
 from semimedref.results import configdiff, store
-from semimedref.results.writing import write_text
 
 if TYPE_CHECKING:
     from semimedref.sweep import Experiment
@@ -38,7 +38,7 @@ def table_command(args: Sequence[str]) -> int:
         base.with_name(f"{base.name}.csv"): render.csv_text(table),
     }
     for path, text in files.items():
-        write_text(path, text)
+        write_atomic(path, text)
     style = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(render.terminal(table, comparisons, style=style), end="")
     print(f"\nwritten: {', '.join(str(path) for path in files)}")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref import __version__
+from semimedref.files import write_atomic
 from semimedref.results import evidence, sections, store
 from semimedref.results.comparison import compare_rows
 from semimedref.results.honest import headroom
 from semimedref.results.table import Table, build_table
-from semimedref.results.writing import write_text
 
 if TYPE_CHECKING:
     from semimedref.sweep import Experiment
@@ -36,7 +36,7 @@ def write_report(
     """
     page = render_page(build_table(experiment), overrides=overrides, extra=extra)
     path = Path(experiment.run_root) / "tables" / f"{experiment.name}.html"
-    write_text(path, page)
+    write_atomic(path, page)
     return path
 
 

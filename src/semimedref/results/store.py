@@ -5,13 +5,13 @@ The folder is the truth: nothing here writes, and nothing is cached between call
 
 from __future__ import annotations
 
-import fcntl
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from semimedref.errors import UserError
+from semimedref.files import is_locked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,24 +74,6 @@ def state(folder: Path) -> State:
     if (folder / "failure.json").exists():
         return "failed"
     return "paused" if (folder / "last.pt").exists() else "missing"
-
-
-def is_locked(path: Path) -> bool:
-    """Say whether a living process holds the lock; a lock file left by a dead one is free.
-
-    The test takes a shared lock for an instant, so that two readers never see each other.
-    """
-    try:
-        handle = path.open("rb")
-    except FileNotFoundError:
-        return False
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        fcntl.flock(handle, fcntl.LOCK_UN)
-    return False
 
 
 def load_result(folder: Path) -> Result:

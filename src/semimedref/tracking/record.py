@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
@@ -11,7 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from semimedref.config import labels
 from semimedref.errors import UserError
+from semimedref.files import is_locked
 
 # The lowest limits among MLflow's stores and versions; run.json holds the full text.
 _KEY_LENGTH = 250
@@ -66,7 +67,7 @@ class Record:
         """What a table needs to find the run."""
         commit = (self.result or {}).get("git_commit")
         tags = {key: self.run[key] for key in ("signature", "name", "row", "experiment")}
-        tags |= _labels(self.run["config"]) | {
+        tags |= labels(self.run["config"]) | {
             "status": self.status,
             "git_commit": commit,
             "mlflow.source.git.commit": commit,
@@ -128,7 +129,7 @@ def read_record(folder: Path, *, leaving: bool = False) -> Record:
     elif failure:  # removed when the next attempt starts
         status = "failed"
     else:
-        status = "running" if not leaving and _is_locked(folder / ".lock") else "paused"
+        status = "running" if not leaving and is_locked(folder / ".lock") else "paused"
     return Record(folder, run, result, failure, _read_rows(folder / "metrics.jsonl"), status)
 
 
@@ -156,30 +157,6 @@ def _read_rows(path: Path) -> list[dict]:
         return [json.loads(line) for line in lines]
     except ValueError as error:
         raise UserError(f"{path} has a line that is not valid JSON: {error}") from None
-
-
-def _is_locked(path: Path) -> bool:
-    if not path.exists():
-        return False
-    with path.open() as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        fcntl.flock(handle, fcntl.LOCK_UN)
-    return False
-
-
-def _labels(config: dict) -> dict[str, str]:
-    """The names of the chosen options, as in the folder's name."""
-    method = config["method"]
-    return {
-        "dataset": config["dataset"]["name"],
-        "ratio": f"{100 * config['ratio']['fraction']:g}pct",
-        "seed": f"s{config['seed']['value']}",
-        "method": method["_target_"].split(".")[-2],
-        "model": method["model"]["_target_"].split(".")[-2],
-    }
 
 
 def _flatten(node: dict, prefix: str, joint: str = ".") -> list[tuple[str, object]]:
