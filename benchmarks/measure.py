@@ -40,19 +40,8 @@ def compare(
     note: str = "",
     clock: Callable[[], float] = time.process_time,
 ) -> Comparison:
-    """Repeat both ways in turn, so that a change of the machine's speed meets both.
-
-    A benchmark has run both ways once, to check that they agree: that was the warm-up.
-    """
-    ways = (ours[1], obvious[1])
-    single = [seconds(way, 1, clock) for way in ways]
-    calls = [max(1, math.ceil(size.seconds / max(one, 1e-7))) for one in single]
-    turn = sum(n * one for n, one in zip(calls, single, strict=True))
-    repeats = max(size.least_repeats, min(size.repeats, int(size.budget / max(turn, 1e-7))))
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeats):
-        for way, n, own in zip(ways, calls, times, strict=True):
-            own.append(seconds(way, n, clock))
+    """Compare two ways that a benchmark has run once, to check that they agree and to warm up."""
+    times = _in_turn((ours[1], obvious[1]), size, clock)
     each = [slow / fast for fast, slow in zip(*times, strict=True)]
     fast, slow = (statistics.median(own) for own in times)
     return Comparison(
@@ -65,7 +54,7 @@ def compare(
         ratio=slow / fast,
         ratio_low=min(each),
         ratio_high=max(each),
-        repeats=repeats,
+        repeats=len(each),
         note=note,
     )
 
@@ -76,3 +65,18 @@ def seconds(way: Way, calls: int = 1, clock: Callable[[], float] = time.process_
     for _ in range(calls):
         way()
     return (clock() - start) / calls
+
+
+def _in_turn(
+    ways: tuple[Way, Way], size: Size, clock: Callable[[], float]
+) -> tuple[list[float], list[float]]:
+    """Repeat both ways in turn, so that a change of the machine's speed meets both."""
+    single = [seconds(way, 1, clock) for way in ways]
+    calls = [max(1, math.ceil(size.seconds / max(one, 1e-7))) for one in single]
+    turn = sum(n * one for n, one in zip(calls, single, strict=True))
+    repeats = max(size.least_repeats, min(size.repeats, int(size.budget / max(turn, 1e-7))))
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for way, n, own in zip(ways, calls, times, strict=True):
+            own.append(seconds(way, n, clock))
+    return times

@@ -21,7 +21,7 @@ def run(size: Size) -> list[Comparison]:
     n = passes.half
     return [
         compare(
-            "student",
+            "student_pass",
             f"forward and backward, {n} + {n} images",
             ours=(f"one pass of {2 * n}", passes.shared),
             obvious=(f"two passes of {n}", passes.separate),

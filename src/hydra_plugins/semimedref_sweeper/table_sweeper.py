@@ -53,12 +53,10 @@ class TableSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> list[Any]:
         """Run what is missing; the second time there is nothing to do."""
         options = self.config
+        if options.on_error not in ("continue", "stop"):
+            raise UserError(f"on_error={options.on_error}: expected continue or stop")
         experiment = sweep.expand(arguments)
-        only = (
-            OmegaConf.to_container(options.only)
-            if options.only is not None and OmegaConf.is_config(options.only)
-            else options.only
-        )
+        only = OmegaConf.to_container(options, resolve=False)["only"]
         cells = _unique(sweep.select(experiment.cells, only))
         states = {c.signature: state(experiment.run_root / c.name) for c in cells}
         wanted = {"missing", "paused"} | ({"failed"} if options.retry_failed else set())
@@ -73,8 +71,6 @@ class TableSweeper(Sweeper):
     def _launch(self, todo: list[sweep.Cell], run_root: Path) -> list[Any]:
         """All at once, or one by one when the first failure is to end the sweep."""
         stop = self.config.on_error == "stop"
-        if self.config.on_error not in ("continue", "stop"):
-            raise UserError(f"on_error={self.config.on_error}: expected continue or stop")
         returned: list[Any] = []
         for batch in [[c] for c in todo] if stop else [todo] if todo else []:
             overrides = [list(c.overrides) for c in batch]
