@@ -23,7 +23,8 @@ $(READY): pyproject.toml constraints.txt
 run: setup  ## train, tabulate and show the quickstart on the phantom
 	$(BIN)/semimedref train -m $(QUICK)
 	$(BIN)/semimedref table $(QUICK)
-	@echo "report: $$($(BIN)/semimedref report $(QUICK))"
+	@echo "The report, for a browser:"
+	@$(BIN)/semimedref report $(QUICK)
 
 test: setup lint  ## lint, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

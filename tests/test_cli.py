@@ -4,7 +4,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -172,7 +171,7 @@ def test_an_image_that_is_none(trained, tmp_path):
 
 def test_a_run_that_is_none(picture, tmp_path):
     done = semimedref("predict", f"run={tmp_path}", f"image={picture}", f"text={TEXT}")
-    assert_one_clear_line(done, "run=")
+    assert_one_clear_line(done, "names no run", "signature")
 
 
 def test_predict_without_text_or_with_a_wrong_key(trained, picture):
@@ -202,17 +201,98 @@ def test_a_checkpoint_of_another_model(trained, smoke, tmp_path):
 
 
 def test_a_full_disk_while_training_keeps_the_previous_checkpoint(smoke, tmp_path):
+    from semimedref import checkpoint
+
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000));"
+        "import semimedref.trainer as t; real = t.Trainer._finish_epoch\n"
+        "def full(self):\n"
+        "    if self.step > self.steps_per_epoch:\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))\n"
+        "    real(self)\n"
+        "t.Trainer._finish_epoch = full\n"
         "from semimedref.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    done = subprocess.run(
-        [PYTHON, "-c", code, "train", *smoke, "scale.epochs=1"], capture_output=True, text=True
-    )
+    done = subprocess.run([PYTHON, "-c", code, "train", *smoke], capture_output=True, text=True)
     assert_one_clear_line(done, "could not write")
-    resumed = semimedref("train", *smoke, "scale.epochs=1")
-    assert resumed.returncode == 0, resumed.stderr
+    (last,) = tmp_path.glob("multirun/*/last.pt")
+    assert checkpoint.load(last)["step"] == 5  # of the first epoch, whole
+    resumed = semimedref("train", *smoke)
+    assert resumed.returncode == 0 and "continues at step 5" in resumed.stdout, resumed.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("trainer.precision=fp8", "fp32"),
+        ("trainer.lr_update=never", "step or epoch"),
+        ("trainer.steps=nativ", "native"),
+        ("trainer.batch_size=0", "from 1 on"),
+        ("scale.epochs=0", "from 1 on"),
+        ("scale.warmup_epochs=4", "warmup_epochs"),
+        ("dataset.rounding=ceil", "floor"),
+        ("seed.value=-1", "from 0 on"),
+        ("hardware.threads=0", "from 1 on"),
+        ("+trainer.foo=1", "trainer.foo"),
+        ("overlays=alwys", "always"),
+    ],
+)
+def test_a_value_that_cannot_be_meant(smoke, override, expected):
+    from semimedref.cli import _bad_input
+    from semimedref.config import compose
+    from semimedref.run import run
+
+    with pytest.raises(Exception) as error:
+        run(compose([*smoke, override]))
+    assert expected in (_bad_input(error.value) or "")
+
+
+def test_a_checkpoint_of_another_method(trained, smoke, tmp_path):
+    import shutil
+
+    done = semimedref("train", *smoke, "scale.epochs=1", "method=supervised")
+    assert done.returncode == 0, done.stderr
+    run = next(tmp_path.glob("multirun/*/result.json")).parent
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    shutil.copy(run / "best.pt", copy / "best.pt")
+    assert_one_clear_line(semimedref("evaluate", f"run={copy}"), "no 'teacher'", "another method")
+
+
+def test_deep_images_are_stretched_and_not_clipped(tmp_path):
+    from semimedref.predictor import read_gray
+
+    ramp = np.linspace(1000, 5000, 64 * 64).astype(np.uint16).reshape(64, 64)
+    Image.fromarray(ramp).save(tmp_path / "deep.png")
+    gray = read_gray(tmp_path / "deep.png")
+    assert gray.min() == 0 and gray.max() == 255
+    assert abs(float(gray.mean()) - 127.5) < 1
+
+
+def test_two_sentences_for_one_image_give_two_masks(trained, picture, tmp_path):
+    texts = tmp_path / "texts.csv"
+    swapped = TEXT.replace("left", "right")
+    texts.write_bytes(f'\ufeffimage,text\nchest.png,"{TEXT}"\nchest.png,"{swapped}"\n'.encode())
+    out = tmp_path / "out"
+    done = semimedref("predict", f"run={trained}", f"image={picture.parent}", f"texts={texts}",
+                      f"out={out}")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert {"chest-1_mask.png", "chest-2_mask.png"} <= {f.name for f in out.iterdir()}
+
+
+def test_a_run_that_moved_can_be_told_where_its_data_are(trained, tmp_path):
+    done = semimedref("evaluate", f"run={trained}", f"dataset.root={tmp_path}")
+    assert done.returncode == 0, done.stderr
+    assert next(tmp_path.glob("phantom_tiny-*/valid_images.npy"))
+    assert_one_clear_line(semimedref("evaluate", f"run={trained}", "dataset.rot=x"), "rot")
+
+
+def test_diff_takes_folders_and_signatures(trained, tmp_path):
+    signature = trained.name.rpartition("-")[2]
+    assert_one_clear_line(semimedref("diff", signature, trained, cwd=tmp_path), signature)
+    (tmp_path / "multirun").symlink_to(trained.parent)
+    done = semimedref("diff", signature, trained, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_data_describe_and_show(tmp_path):
@@ -224,16 +304,34 @@ def test_data_describe_and_show(tmp_path):
     assert_one_clear_line(semimedref("data", "explain"), "describe", "show")
 
 
-def test_two_processes_on_one_signature_do_not_corrupt_each_other(smoke):
-    command = [PYTHON, "-m", "semimedref.cli", "train", *smoke]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.2)
-    second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    ends = [p.communicate(timeout=120) for p in (first, second)]
-    codes = sorted((first.returncode, second.returncode))
-    assert codes in ([0, 0], [0, 2]), ends
-    if codes == [0, 2]:
-        loser = ends[0] if first.returncode else ends[1]
-        assert "is being trained already" in loser[1]
+def test_two_processes_on_one_signature_do_not_corrupt_each_other(smoke, tmp_path):
+    command = [PYTHON, "-u", "-m", "semimedref.cli", "train", *smoke, "scale.epochs=40"]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in first.stdout:
+        if line.startswith("epoch 1/"):
+            break
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert_one_clear_line(second, "is being trained already", str(first.pid))
+    first.communicate(timeout=120)
+    assert first.returncode == 0
+    rows = next(tmp_path.glob("multirun/*/metrics.jsonl")).read_text().splitlines()
+    assert len(rows) == 40
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 0 and "is done" in again.stdout
+
+
+def test_a_run_that_finished_while_we_waited_is_not_trained_again(compose_smoke, monkeypatch):
+    from semimedref import folder, run
+
+    cfg = compose_smoke("scale.epochs=1")
+    real, reads = folder.RunFolder.result, []
+    score = run.run(cfg)
+    before = next(Path(cfg.run_root).glob("*/best.pt")).stat().st_mtime_ns
+
+    def blind_once(self):
+        reads.append(1)
+        return None if len(reads) == 1 else real(self)
+
+    monkeypatch.setattr(folder.RunFolder, "result", blind_once)
+    assert run.run(cfg) == score
+    assert next(Path(cfg.run_root).glob("*/best.pt")).stat().st_mtime_ns == before

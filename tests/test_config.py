@@ -67,7 +67,7 @@ def test_every_file_opens_with_what_it_is_and_the_command(file):
 
 
 def test_the_whole_default_configuration_is_known_to_the_trainer():
-    from semimedref.trainer import TrainerConfig
+    from semimedref.trainer_config import TrainerConfig
 
     TrainerConfig(**resolved(compose([]))["trainer"])
 
@@ -139,7 +139,7 @@ def test_a_key_added_later_does_not_orphan_old_runs(monkeypatch):
     plain = resolved(compose([]))
     newer = copy.deepcopy(plain)
     newer["method"]["new_switch"] = "as before"
-    history = {"versions": {}, "added_keys": {"method.new_switch": "as before"}}
+    history = {"versions": {}, "training": 1, "added_keys": {"method.new_switch": "as before"}}
     monkeypatch.setattr(config, "_history", lambda: history)
     assert signature(newer) == signature(plain)
     newer["method"]["new_switch"] = "new"
@@ -150,7 +150,9 @@ def test_a_component_with_a_new_version_gets_new_runs(monkeypatch):
     plain = resolved(compose([]))
     before = signature(plain)
     zoom = "semimedref.augment.image.Zoom"
-    monkeypatch.setattr(config, "_history", lambda: {"versions": {zoom: 2}, "added_keys": {}})
+    monkeypatch.setattr(
+        config, "_history", lambda: {"versions": {zoom: 2}, "training": 1, "added_keys": {}}
+    )
     assert signature(plain) != before
 
 

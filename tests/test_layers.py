@@ -10,13 +10,31 @@ ROOT = Path(semimedref.__file__).parent
 LAYERS = [
     {"cli", "completion"},
     {"train", "use", "composition_errors"},
-    {"results", "analysis", "sweep", "predictor", "run", "overlays", "options"},
-    {"trainer", "tracking", "evaluate", "folder", "environment", "interrupt", "progress"},
-    {"checkpoint"},
+    {"results", "analysis", "sweep", "predictor", "run", "overlays"},
+    {
+        "trainer",
+        "tracking",
+        "evaluate",
+        "folder",
+        "environment",
+        "interrupt",
+        "progress",
+        "trainer_config",
+    },
     {"method"},
     {"augment", "model", "align", "pseudo_label", "hardware"},
     {"dataset"},
-    {"text", "metrics", "seed", "config", "errors", "files", "torchvision_shim"},
+    {
+        "text",
+        "metrics",
+        "seed",
+        "config",
+        "errors",
+        "files",
+        "options",
+        "checkpoint",
+        "torchvision_shim",
+    },
 ]
 APART = {("augment", "model"), ("model", "augment")}
 

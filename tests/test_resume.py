@@ -1,6 +1,7 @@
 """Exact resume: interrupted however often, a run ends as if nothing had happened."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -14,17 +15,34 @@ import torch
 from semimedref import checkpoint
 from semimedref.folder import RunFolder
 
-LONGER = ["scale.epochs=6", "hardware.save_seconds=0.05"]
+LONGER = ["scale.epochs=12", "hardware.save_seconds=0.02"]
 
 
-def train(smoke, *extra, kill_after=None, sig=signal.SIGKILL):
-    command = [sys.executable, "-m", "semimedref.cli", "train", *smoke, *LONGER, *extra]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        process.send_signal(sig)
-    output = process.communicate(timeout=120)[0]
-    return process.returncode, output
+def start(smoke, log, *extra):
+    command = [sys.executable, "-u", "-m", "semimedref.cli", "train", *smoke, *LONGER, *extra]
+    return subprocess.Popen(command, stdout=log.open("a"), stderr=subprocess.STDOUT)
+
+
+def train(smoke, log, *extra):
+    process = start(smoke, log, *extra)
+    assert process.wait(timeout=120) == 0, log.read_text()
+
+
+def train_and_kill(smoke, log, *extra, delay):
+    """Kill -9 a moment after the first checkpoint of this start; returns whether it was alive."""
+    known = last_checkpoint(smoke)
+    process = start(smoke, log, *extra)
+    while process.poll() is None and last_checkpoint(smoke) == known:
+        time.sleep(0.01)
+    time.sleep(delay)
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+def last_checkpoint(smoke):
+    root = next(a for a in smoke if a.startswith("run_root=")).removeprefix("run_root=")
+    files = list(Path(root).glob("*/last.pt"))
+    return files[0].stat().st_mtime_ns if files else 0
 
 
 def only_run(smoke):
@@ -56,23 +74,13 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path, worke
 
     never = [*SMOKE, f"run_root={tmp_path / 'never'}"]
     often = [*SMOKE, f"run_root={tmp_path / 'often'}"]
-    started = time.monotonic()
-    code, output = train(never, f"hardware.workers={workers}")
-    assert code == 0, output
-    whole = time.monotonic() - started
+    option, log = f"hardware.workers={workers}", tmp_path / "often.log"
+    train(never, tmp_path / "never.log", option)
     rng = random.Random(workers)
-    kills = 0
-    while kills < 10:
-        # Start-up is most of a small run, so the moments are drawn from there to the end.
-        code, output = train(
-            often, f"hardware.workers={workers}", kill_after=rng.uniform(0.55, 0.95) * whole
-        )
-        kills += 1
-        if code == 0:
-            break
-        assert code == -signal.SIGKILL, output
-    code, output = train(often, f"hardware.workers={workers}")
-    assert code == 0, output
+    kills = sum(train_and_kill(often, log, option, delay=rng.uniform(0, 0.12)) for _ in range(10))
+    train(often, log, option)
+    assert kills == 10, "the run was too short to be killed ten times"
+    assert log.read_text().count("continues at step") == 10
     assert_same(ending(only_run(never)), ending(only_run(often)))
 
 
@@ -155,3 +163,23 @@ def test_a_second_process_is_told_that_the_run_is_taken(compose_smoke, tmp_path)
         holder.wait()
     with folder.locked():
         pass
+
+
+def test_loader_workers_do_not_keep_the_lock_of_a_killed_trainer(tmp_path):
+    code = (
+        "import os, time; from pathlib import Path; from semimedref.folder import RunFolder\n"
+        f"with RunFolder(Path({str(tmp_path)!r})).locked():\n"
+        "    if os.fork() == 0: time.sleep(60); os._exit(0)\n"
+        "    print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert holder.stdout.readline().strip() == "held"
+        holder.kill()
+        holder.wait()
+        with RunFolder(tmp_path).locked():  # the forked child is still there
+            pass
+    finally:
+        os.killpg(holder.pid, signal.SIGKILL)

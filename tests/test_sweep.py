@@ -106,7 +106,7 @@ def test_a_failing_cell_does_not_take_the_others_with_it(tmp_path):
     (broken / "last.pt").write_bytes(b"truncated")
     first = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
     assert first.returncode == 2
-    assert "1 of 2 cells failed" in first.stderr and "Traceback" not in first.stderr
+    assert "1 of 2 cells did not finish" in first.stderr and "Traceback" not in first.stderr
     assert (tmp_path / cells[1].name / "result.json").exists()
     assert "truncated" in json.loads((broken / "failure.json").read_text())["error"]
     again = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
@@ -152,8 +152,6 @@ def test_eight_jobs_at_once_share_one_new_mlflow_store(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     results = [json.loads(f.read_text()) for f in tmp_path.glob("*/result.json")]
     assert len(results) == 8
-    synced = semimedref("sync", f"run_root={tmp_path}")
-    assert synced.returncode == 0, synced.stderr
     query = (
         "select e.name, t.value, count(m.step) from runs r join experiments e using (experiment_id)"
         " join tags t on t.run_uuid = r.run_uuid and t.key = 'signature'"
@@ -162,3 +160,62 @@ def test_eight_jobs_at_once_share_one_new_mlflow_store(tmp_path):
     )
     rows = sqlite3.connect(tmp_path / "mlflow.db").execute(query).fetchall()
     assert sorted(rows) == sorted(("quickstart", r["signature"], 3) for r in results)
+    again = semimedref("sync", f"run_root={tmp_path}")
+    assert again.returncode == 0 and again.stdout.count(" 0 sent") == 8, again.stdout
+
+
+def test_a_users_own_configuration_is_part_of_the_expansion(tmp_path):
+    folder = tmp_path / "conf" / "trainer"
+    folder.mkdir(parents=True)
+    shipped = (config.config_dir() / "trainer" / "default.yaml").read_text()
+    (folder / "mine.yaml").write_text(shipped)
+    words = ["experiment=quickstart", "trainer=mine", f"hydra.searchpath=[file://{folder.parent}]"]
+    before = {c.signature for c in expand(words).cells}
+    (folder / "mine.yaml").write_text(shipped.replace("weight_decay: 1.0e-2", "weight_decay: 0.5"))
+    assert not before & {c.signature for c in expand(words).cells}
+
+
+def test_changed_weights_change_the_signature_of_a_cached_expansion(tmp_path):
+    weights = tmp_path / "net.pth"
+    words = ["experiment=quickstart", "image_encoder=convnext_tiny",
+             f"image_encoder.weights={weights}"]  # fmt: skip
+    weights.write_bytes(b"one")
+    config.file_identity.cache_clear()
+    before = {c.signature for c in expand(words).cells}
+    weights.write_bytes(b"two")
+    config.file_identity.cache_clear()
+    assert not before & {c.signature for c in expand(words).cells}
+
+
+def test_a_key_of_a_row_cannot_be_set_for_all_rows():
+    with pytest.raises(UserError, match="set by the row 'Baseline'"):
+        expand(["experiment=quickstart", "augment=none"])
+
+
+def test_rows_may_hold_nulls_lists_quotes_and_other_alphabets(tmp_path):
+    folder = tmp_path / "conf" / "experiment"
+    folder.mkdir(parents=True)
+    text = (config.config_dir() / "experiment" / "quickstart.yaml").read_text()
+    head = text[: text.index("      Baseline:")]
+    rows = """      "+ λ \\"Über\\", 1": {scale.patience: null, image_encoder.widths: [8, 8, 8]}
+    params: {ratio: [2pct], seed: s42}
+"""
+    (folder / "odd.yaml").write_text(head.replace("quickstart", "odd") + rows)
+    words = ["experiment=odd", f"hydra.searchpath=[file://{folder.parent}]"]
+    (cell,) = expand(words).cells
+    assert cell.row == cell.config["row"] == '+ λ "Über", 1'
+    assert cell.config["scale"]["patience"] is None
+    assert cell.config["image_encoder"]["widths"] == [8, 8, 8]
+
+
+def test_the_command_of_a_missing_cell_trains_that_cell_alone(tmp_path):
+    import shlex
+
+    from semimedref.results.table import read_run
+
+    experiment = expand(["experiment=quickstart", f"run_root={tmp_path}"])
+    command = shlex.split(read_run(experiment.cells[2], experiment).command)
+    assert command[:3] == ["semimedref", "train", "-m"]
+    words = [w for w in command[3:] if not w.startswith("only=")]
+    only = next(w for w in command if w.startswith("only=")).removeprefix("only=")
+    assert select(expand(words).cells, only) == [experiment.cells[2]]

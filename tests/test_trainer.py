@@ -121,3 +121,29 @@ def test_bf16_runs_and_is_near_fp32(make_trainer):
         losses[precision] = float(trainer.sums["loss"])
     assert losses["fp32"] != losses["bf16"]
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+
+
+def test_native_steps_shorten_supervised_epochs_only(make_trainer):
+    semi = make_trainer("scale.steps_per_epoch=null", "ratio=15pct", "trainer.steps=native")
+    assert semi.steps_per_epoch == math.ceil(170 / 4)
+
+
+def test_losses_are_averaged_over_the_steps_that_had_them(make_trainer):
+    late = ["scale.epochs=2", "scale.schedule.burn_in=0.8", "scale.schedule.ramp=0"]
+    trainer = make_trainer(*late)
+    trainer.fit()  # 10 steps, the last 2 with a teacher
+    first, second = rows(trainer)
+    assert "train/loss_unsup" not in first
+    assert 0.7 < second["train/loss_unsup"] < 3
+
+
+def test_a_broken_loss_never_reaches_a_checkpoint(make_trainer):
+    trainer = make_trainer("trainer.lr=1e30", "scale.clip_norm=null", "hardware.save_seconds=0")
+    with pytest.raises(UserError, match="not finite"):
+        trainer.fit()
+    from semimedref import checkpoint
+
+    path = trainer.folder / "last.pt"
+    if path.exists():
+        state = checkpoint.load(path)
+        assert all(math.isfinite(float(v)) for v in state["sums"].values())

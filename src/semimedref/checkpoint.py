@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,25 @@ def load(path: Path) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise UserError(f"no checkpoint at {path}: `semimedref status` lists the runs") from error
+        raise UserError(f"there is no checkpoint at {path}") from error
+    except PermissionError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})") from error
     except Exception as error:
         raise UserError(
             f"{path} is truncated or no checkpoint of semimedref "
             f"({type(error).__name__}): delete it and run the same command again"
         ) from error
+
+
+def pick(state: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is stored
+    """One entry of a checkpoint; another method's or program's file lacks it."""
+    if not isinstance(state, Mapping) or key not in state:
+        held = ", ".join(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
+        raise UserError(
+            f"the checkpoint has no '{key}' (it holds {held}): it was written by another method or "
+            "program; expected one of the same run"
+        )
+    return state[key]
 
 
 def random_state() -> dict[str, Any]:
@@ -54,5 +68,5 @@ def restore_random_state(state: dict[str, Any]) -> None:
     words = np.array(keys, dtype=np.uint32)
     np.random.set_state((name, words, position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.is_available():
+    if len(state["cuda"]) == torch.cuda.device_count() > 0:
         torch.cuda.set_rng_state_all(state["cuda"])

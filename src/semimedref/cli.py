@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -95,6 +96,9 @@ def _run(name: str, rest: list[str]) -> int:
 
 def _searchpath(args: list[str]) -> list[str]:
     """``--config-dir DIR`` for the commands that are not Hydra's own application."""
+    args = [
+        part for a in args for part in (a.split("=", 1) if a.startswith("--config-dir=") else [a])
+    ]
     if "--config-dir" not in args:
         return args
     at = args.index("--config-dir")
@@ -117,6 +121,8 @@ def _bad_input(error: BaseException) -> str | None:
         from semimedref.composition_errors import explain
 
         return explain(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{error.strerror}: free space or set run_root=FOLDER; the same command continues"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return None

@@ -78,6 +78,9 @@ def signed(plain: dict[str, Any]) -> dict[str, Any]:
     """The part of a resolved configuration that decides the result."""
     history = _history()
     node = _strip({key: plain[key] for key in SIGNED})
+    node["image_side"] = plain["scale"]["image_side"]  # of the images, whatever the network says
+    if history["training"] > 1:
+        node["training"] = history["training"]
     for path, old in history["added_keys"].items():
         _drop_if(node, path.split("."), old)
     versions = {t: history["versions"][t] for t in _targets(node) if t in history["versions"]}
@@ -120,7 +123,10 @@ def _strip(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
     """Without machine keys and nulls; weights by what they are, not by where they lie."""
     if isinstance(node, dict):
         kept = {k: v for k, v in node.items() if k not in MACHINE_KEYS and v is not None}
-        return {k: file_identity(v) if k in FILE_KEYS else _strip(v) for k, v in kept.items()}
+        return {
+            k: file_identity(v) if k in FILE_KEYS and isinstance(v, str) else _strip(v)
+            for k, v in kept.items()
+        }
     if isinstance(node, list):
         return [_strip(v) for v in node]
     return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import resource
 import subprocess
@@ -36,12 +37,26 @@ def git_commit() -> str | None:
     return done.stdout.strip() or None
 
 
+def reset_peak_memory() -> None:
+    """Start a new peak: the cells of one process must not inherit each other's."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_memory_bytes() -> int:
-    """Highest memory so far: of the GPU if there is one, else of this process."""
+    """Highest memory since the reset: of the GPU if there is one, else of this process."""
     import torch
 
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

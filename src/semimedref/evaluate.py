@@ -27,14 +27,13 @@ def count_pool(
     pool: Pool,
     hardware: Hardware,
     *,
-    batch_size: int,
     threshold: float,
     weights: str = "student",
 ) -> np.ndarray:
     """Counts (N, 3) of every image of a pool, whatever the batch size."""
     method.train(False)
     table = []
-    for batch in pool.batches(batch_size):
+    for batch in pool.batches(hardware.eval_batch_size):
         ready = prepare(method, batch, hardware)
         probability = method.predict(ready, weights=weights)
         table.append(metrics.counts(probability, ready.mask, threshold=threshold))

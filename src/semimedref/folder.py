@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+# Lock handles of this process. Forked children (loader workers) close their copies, or a lock would
+# outlive a killed trainer until its workers notice.
+_HELD: set[int] = set()
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.06  # ``status`` holds a shared lock for an instant
 
 
@@ -58,8 +61,8 @@ class RunFolder:
             return None
         except json.JSONDecodeError as error:
             raise UserError(
-                f"{self.path / 'result.json'} is no valid JSON: delete it, then the same command "
-                "tests the run again"
+                f"{self.path / 'result.json'} is no valid JSON: move the folder away, then the "
+                "same command trains the run again"
             ) from error
 
     def check_same(self, signed: dict[str, Any]) -> None:
@@ -89,6 +92,7 @@ class RunFolder:
                     f"{self.name} is being trained already by {file.read() or 'another process'}: "
                     "`semimedref status` shows its progress"
                 ) from error
+            _HELD.add(file.fileno())
             file.truncate(0)
             holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
             file.write(json.dumps(holder))
@@ -96,7 +100,8 @@ class RunFolder:
             try:
                 yield
             finally:
-                fcntl.flock(file, fcntl.LOCK_UN)  # loader workers hold copies of the handle
+                _HELD.discard(file.fileno())
+                fcntl.flock(file, fcntl.LOCK_UN)
 
     @contextmanager
     def logging(self) -> Iterator[None]:
@@ -148,6 +153,14 @@ class RunFolder:
         for case, patient, row in zip(ids, patients, table.tolist(), strict=True):
             writer.writerow([case, patient, *row, f"{dice(*row):.6f}"])
         write_atomic(self.path / "per_image.csv", text.getvalue())
+
+
+def _drop_locks() -> None:
+    for handle in _HELD:
+        os.close(handle)
+
+
+os.register_at_fork(after_in_child=_drop_locks)
 
 
 def _take(file: TextIO) -> None:

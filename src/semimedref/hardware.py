@@ -22,6 +22,7 @@ class Hardware:
     deterministic: bool
     tf32: bool
     compile: bool
+    eval_batch_size: int
     save_seconds: float
 
     def apply(self) -> None:
@@ -65,6 +66,7 @@ def build_hardware(
     deterministic: bool,
     tf32: bool,
     compile: bool,
+    eval_batch_size: int,
     save_seconds: float,
 ) -> Hardware:
     """Resolve ``auto`` device and thread count; refuse a device that is not there."""
@@ -73,6 +75,9 @@ def build_hardware(
         raise UserError("hardware.device=cuda: no CUDA device is visible; use hardware=cpu or auto")
     if device == "auto":
         device = "cuda" if found else "cpu"
+    for key, value in (("threads", threads), ("eval_batch_size", eval_batch_size)):
+        if value is not None and value < 1:
+            raise UserError(f"hardware.{key}={value}: expected a whole number from 1 on")
     if threads is None:
         threads = len(os.sched_getaffinity(0))
     return Hardware(
@@ -83,5 +88,6 @@ def build_hardware(
         deterministic=deterministic,
         tf32=tf32,
         compile=compile,
+        eval_batch_size=eval_batch_size,
         save_seconds=save_seconds,
     )

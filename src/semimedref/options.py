@@ -8,14 +8,28 @@ from pathlib import Path
 
 from semimedref.errors import UserError
 
+RUN_ROOT = "multirun"  # where runs are looked for when no run_root= is given
+
+
+def overrides(args: Sequence[str]) -> list[str]:
+    """The arguments that change the run's configuration for this machine: ``dataset.root=…``."""
+    return [arg for arg in args if "." in arg.partition("=")[0] and "=" in arg]
+
 
 def parse(
-    args: Sequence[str], *, command: str, required: Sequence[str], optional: dict[str, str]
+    args: Sequence[str],
+    *,
+    command: str,
+    required: Sequence[str],
+    optional: dict[str, str],
+    overrides: bool = False,
 ) -> dict[str, str]:
     """Values by key; ``optional`` gives the keys that may be left out, with their values."""
     known = [*required, *optional]
     found = dict(optional)
     for arg in args:
+        if overrides and "." in arg.partition("=")[0] and "=" in arg:
+            continue
         key, sign, value = arg.partition("=")
         if not sign or key not in known:
             near = difflib.get_close_matches(key, known, n=1)
@@ -43,6 +57,6 @@ def run_folder(name: str, run_root: str) -> Path:
         return matches[0]
     what = "no run" if not matches else f"{len(matches)} runs"
     raise UserError(
-        f"run={name} names {what} under {run_root}: give a folder, its name or its signature "
-        f"(`ls {run_root}`)"
+        f"run {name} names {what} under {run_root}: expected a run folder, its name or its "
+        f"signature (`ls {run_root}`)"
     )

@@ -30,7 +30,7 @@ def write_overlays(folder: Path, parts: Parts, table: np.ndarray) -> None:
         case, text = pool.split.ids[at], pool.split.texts[at]
         batch = pool.fetch([at])
         panel(
-            batch.image[0, 0].numpy().astype(np.uint8),
+            np.clip(np.round(batch.image[0, 0].numpy()), 0, 255).astype(np.uint8),
             "",  # the report sets sentence and score in letters of its own
             batch.mask[0, 0].numpy() > 0,
             probability >= threshold,

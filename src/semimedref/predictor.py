@@ -6,6 +6,7 @@ prediction = predictor("chest.png", "unilateral pulmonary infection, one infecte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,19 +36,21 @@ class Prediction:
 class Predictor:
     """A run's best weights, ready to segment."""
 
-    def __init__(self, run: str | Path, *, weights: str = "student", device: str = "auto") -> None:
-        from omegaconf import open_dict
-
+    def __init__(
+        self,
+        run: str | Path,
+        *,
+        weights: str = "student",
+        device: str = "auto",
+        overrides: Sequence[str] = (),
+    ) -> None:
         folder = Path(run)
-        cfg = finished_config(folder)
-        with open_dict(cfg):
-            cfg.hardware.device = device
+        cfg = finished_config(folder, [f"hardware.device={device}", *overrides])
         self.hardware = config.build(cfg, "hardware")
         self.hardware.apply()
         self.method = config.build(cfg, "method")
         self.method.to(self.hardware.device).train(False)
-        state = checkpoint.load(folder / "best.pt")
-        self.method.load_weights(state["weights"])
+        self.method.load_weights(checkpoint.pick(checkpoint.load(folder / "best.pt"), "weights"))
         self.weights, self.side = weights, cfg.scale.image_side
         self.threshold = cfg.trainer.threshold
         self.method.network(weights)
@@ -82,7 +85,7 @@ def read_gray(image: Source) -> np.ndarray:
     if isinstance(image, str | Path):
         try:
             with Image.open(image) as file:
-                return np.asarray(file.convert("L"))
+                return _to_gray(file)
         except FileNotFoundError as error:
             raise UserError(f"image={image} does not exist") from error
         except (UnidentifiedImageError, OSError) as error:
@@ -94,4 +97,16 @@ def read_gray(image: Source) -> np.ndarray:
                 "(H, W) or (H, W, 3)"
             )
         image = Image.fromarray(image)
-    return np.asarray(image.convert("L"))
+    return _to_gray(image)
+
+
+def _to_gray(image: Image) -> np.ndarray:
+    """8-bit gray; deeper images are stretched from their minimum to their maximum.
+
+    The network standardizes each image, so the stretch changes nothing but the rounding.
+    """
+    if image.mode not in ("I", "F") and not image.mode.startswith("I;16"):
+        return np.asarray(image.convert("L"))
+    deep = np.asarray(image).astype(np.float64)
+    low, high = float(deep.min()), float(deep.max())
+    return np.round((deep - low) / max(high - low, 1e-12) * 255).astype(np.uint8)

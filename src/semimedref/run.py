@@ -9,6 +9,7 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from semimedref.hardware import Hardware
     from semimedref.method.contract import Method
     from semimedref.trainer import Trainer
+    from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +35,12 @@ def run(cfg: DictConfig) -> float:
     """Train the run that a configuration names; returns its test Dice."""
     plain = config.resolved(cfg)
     folder = RunFolder.create(Path(plain["run_root"]) / config.run_name(plain))
-    done = folder.result()
-    if done is not None:
-        folder.check_same(config.signed(plain))
-        print(f"{folder.path} is done: test dice {100 * done['test']['dice']:.2f}", flush=True)
-        return float(done["test"]["dice"])
+    folder.check_same(config.signed(plain))
+    if folder.result() is not None:
+        return _finished(folder)
     with folder.locked(), folder.logging():
-        folder.check_same(config.signed(plain))
+        if folder.result() is not None:  # another process finished it meanwhile
+            return _finished(folder)
         folder.clear_failure()
         folder.write_json(
             "run.json",
@@ -65,17 +66,26 @@ def run(cfg: DictConfig) -> float:
     return float(result["test"]["dice"])
 
 
+def _finished(folder: RunFolder) -> float:
+    score = float(folder.result()["test"]["dice"])
+    print(f"{folder.path} is done: test dice {100 * score:.2f}", flush=True)
+    return score
+
+
 def _train_and_test(
     cfg: DictConfig,
     plain: dict[str, Any],
     folder: RunFolder,
     on_epoch: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
+    from semimedref.environment import reset_peak_memory
+
+    reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
     parts = Parts.build(cfg)
     trainer = parts.trainer(folder.path, on_epoch)
     best = trainer.fit()
-    parts.method.load_weights(checkpoint.load(folder.path / "best.pt")["weights"])
+    parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
     result = parts.describe(plain, folder, trainer, best)
     result["test"] = parts.test(folder)
     folder.write_json("result.json", result)
@@ -100,6 +110,7 @@ class Parts:
         """Data set, method with its networks, and hardware."""
         from semimedref import seed as seeds
 
+        _check(cfg)
         hardware = config.build(cfg, "hardware")
         hardware.apply()
         dataset = config.build(cfg, "dataset")
@@ -121,7 +132,7 @@ class Parts:
     def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
         """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
         from semimedref.dataset.splits import labeled_subset
-        from semimedref.trainer import Trainer, TrainerConfig
+        from semimedref.trainer import Trainer
 
         cfg = self.cfg
         labeled, unlabeled = labeled_subset(
@@ -131,7 +142,7 @@ class Parts:
             rounding=self.dataset.rounding,
         )
         return Trainer(
-            TrainerConfig(**cfg.trainer),
+            trainer_config(cfg),
             method=self.method,
             labeled=self.pool("train", labeled),
             unlabeled=self.pool("train", unlabeled, masks=False),
@@ -153,7 +164,7 @@ class Parts:
             raise UserError(f"texts={texts} is unknown: expected true or shuffled")
         return count_pool(
             self.method, pool, self.hardware, weights=weights,
-            batch_size=self.cfg.trainer.eval_batch_size, threshold=self.cfg.trainer.threshold,
+            threshold=self.cfg.trainer.threshold,
         )  # fmt: skip
 
     def test(self, folder: RunFolder) -> dict[str, Any]:
@@ -211,8 +222,6 @@ class Parts:
     def _may_show(self) -> bool:
         """Whether pictures may be written: of patients only when asked."""
         choice = self.cfg.overlays
-        if choice not in ("synthetic", "always", "never"):
-            raise UserError(f"overlays={choice}: expected synthetic, always or never")
         return choice == "always" or (choice == "synthetic" and self.dataset.synthetic)
 
     def _overlays(self, folder: RunFolder, table: Any) -> None:  # noqa: ANN401
@@ -221,13 +230,34 @@ class Parts:
         write_overlays(folder.path / "overlays", self, table)
 
 
-def finished_config(folder: Path) -> DictConfig:
-    """The configuration that a run folder was made with."""
+def trainer_config(cfg: DictConfig) -> TrainerConfig:
+    """The loop's numbers, checked."""
+    from semimedref.trainer_config import TrainerConfig
+
+    known = TrainerConfig.__dataclass_fields__
+    unknown = [key for key in cfg.trainer if key not in known]
+    if unknown:
+        raise UserError(f"trainer.{unknown[0]} is unknown: expected {', '.join(known)}")
+    return TrainerConfig(**cfg.trainer)
+
+
+def _check(cfg: DictConfig) -> None:
+    """Refuse what can be refused before anything is built."""
+    trainer_config(cfg)
+    if cfg.overlays not in ("synthetic", "always", "never"):
+        raise UserError(f"overlays={cfg.overlays}: expected synthetic, always or never")
+    seed = cfg.seed.value
+    if not isinstance(seed, int) or seed < 0:
+        raise UserError(f"seed.value={seed}: expected a whole number from 0 on")
+
+
+def finished_config(folder: Path, overrides: Sequence[str] = ()) -> DictConfig:
+    """The configuration that a run folder was made with; overrides adapt it to this machine."""
     from omegaconf import OmegaConf
 
     try:
-        return OmegaConf.create(json.loads((folder / "run.json").read_text())["config"])
+        cfg = OmegaConf.create(json.loads((folder / "run.json").read_text())["config"])
+        OmegaConf.set_struct(cfg, True)
+        return OmegaConf.merge(cfg, OmegaConf.from_dotlist(list(overrides)))
     except FileNotFoundError as error:
-        raise UserError(
-            f"{folder} is no run folder (it has no run.json): `semimedref status` lists the runs"
-        ) from error
+        raise UserError(f"{folder} is no run folder: it has no run.json") from error

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from semimedref import config
 from semimedref.errors import UserError
+from semimedref.files import write_atomic
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -45,6 +46,7 @@ class Experiment:
     metrics: list[str]
     run_root: Path
     cells: list[Cell]
+    overrides: tuple[str, ...] = ()  # the words that named it
 
 
 def expand(overrides: list[str]) -> Experiment:
@@ -56,11 +58,10 @@ def expand(overrides: list[str]) -> Experiment:
             "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "
             f"(known: {', '.join(known_experiments())})"
         )
-    sweeper = base.hydra.sweeper
-    params = {k: _values(v) for k, v in sweeper.params.items()}
-    named = {o.split("=", 1)[0] for o in fixed}
-    params = {k: v for k, v in params.items() if k not in named} | swept
+    params = {k: _values(v) for k, v in base.hydra.sweeper.params.items()}
     pinned = {o.split("=", 1)[0]: o.split("=", 1)[1] for o in fixed if "=" in o}
+    _check_rows(base, [*pinned, *swept])
+    params = {k: v for k, v in params.items() if k not in pinned} | swept
     shown = {k: [pinned[k]] for k in (*base.table.columns, base.table.over) if k in pinned}
     cells = _cells(base, fixed, shown | params)
     return Experiment(
@@ -71,6 +72,7 @@ def expand(overrides: list[str]) -> Experiment:
         metrics=list(base.table.metrics),
         run_root=Path(base.run_root),
         cells=cells,
+        overrides=tuple(overrides),
     )
 
 
@@ -100,39 +102,63 @@ def known_experiments() -> list[str]:
 
 
 def _cells(base: DictConfig, fixed: list[str], params: dict[str, list[str]]) -> list[Cell]:
-    """Compose each cell once; expansions are kept on disk, keyed by all that decides them."""
+    """Compose each cell once; compositions are kept on disk, signatures are always made anew."""
     from omegaconf import OmegaConf
 
     rows = OmegaConf.to_container(base.hydra.sweeper.rows) or {"": {}}
-    key = _cache_key(fixed, params, rows)
-    cache = _cache_folder() / f"{key}.json"
+    cache = _cache_folder() / f"{_cache_key(base, fixed, params, rows)}.json"
     if cache.exists():
-        return [_cell_from(entry) for entry in json.loads(cache.read_text())]
-    cells = []
+        return [_signed_cell(**entry) for entry in json.loads(cache.read_text())]
+    entries = []
     for row, changes in rows.items():
         for values in itertools.product(*params.values()):
             point = dict(zip(params, values, strict=True))
-            cells.append(_cell(row, changes, point, fixed))
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    partial = cache.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps([c.__dict__ for c in cells]))
-    partial.replace(cache)
-    return cells
+            entries.append(_compose_cell(row, changes, point, fixed))
+    write_atomic(cache, json.dumps(entries))
+    return [_signed_cell(**entry) for entry in entries]
 
 
-def _cell(row: str, changes: dict[str, Any], point: dict[str, str], fixed: list[str]) -> Cell:
-    extra = [f"{k}={v}" for k, v in (changes | point).items()]
-    named = {e.split("=", 1)[0] for e in extra}
+def _compose_cell(
+    row: str, changes: dict[str, Any], point: dict[str, str], fixed: list[str]
+) -> dict[str, Any]:
+    own = [f"{key}={_hydra_value(value)}" for key, value in changes.items()]
+    own += [f"{key}={value}" for key, value in point.items()]
+    named = {o.split("=", 1)[0] for o in own}
     kept = [o for o in fixed if o.split("=", 1)[0] not in named]
-    overrides = [*kept, *extra, f"row={json.dumps(row)}"]
+    overrides = [*kept, *own, f"row={_hydra_value(row)}"]
     plain = config.resolved(config.compose(overrides))
-    return Cell(
-        row, point, tuple(overrides), plain, config.signature(plain), config.run_name(plain)
-    )
+    return {"row": row, "point": point, "overrides": overrides, "plain": plain}
 
 
-def _cell_from(entry: dict[str, Any]) -> Cell:
-    return Cell(**(entry | {"overrides": tuple(entry["overrides"])}))
+def _signed_cell(
+    *, row: str, point: dict[str, str], overrides: list[str], plain: dict[str, Any]
+) -> Cell:
+    """Weights may have changed since the composition was kept: their content is signed now."""
+    signature, name = config.signature(plain), config.run_name(plain)
+    return Cell(row, point, tuple(overrides), plain, signature, name)
+
+
+def _check_rows(base: DictConfig, keys: list[str]) -> None:
+    """A key that a row sets itself cannot be set for all rows."""
+    for row, changes in base.hydra.sweeper.rows.items():
+        taken = [key for key in keys if key in changes]
+        if taken:
+            raise UserError(
+                f"{taken[0]}= is set by the row '{row}' of experiment={base.experiment_name}: "
+                f"leave it out, or train one run without experiment="
+            )
+
+
+def _hydra_value(value: Any) -> str:  # noqa: ANN401 - a YAML value
+    """A value in the grammar of Hydra's command line."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, list):
+        return f"[{','.join(map(_hydra_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{k}:{_hydra_value(v)}' for k, v in value.items())}}}"
+    return json.dumps(value)
 
 
 def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -148,16 +174,23 @@ def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     return fixed, swept
 
 
-def _values(text: Any) -> list[str]:  # noqa: ANN401 - a YAML scalar
-    return [v.strip() for v in str(text).split(",")]
+def _values(given: Any) -> list[str]:  # noqa: ANN401 - a YAML scalar or list
+    parts = str(given).split(",") if isinstance(given, str | int | float) else given
+    return [str(v).strip() for v in parts]
 
 
-def _cache_key(fixed: list[str], params: dict[str, list[str]], rows: dict[str, Any]) -> str:
+def _cache_key(
+    base: DictConfig, fixed: list[str], params: dict[str, list[str]], rows: dict[str, Any]
+) -> str:
+    """All that decides a composition: every configuration folder, packages, overrides."""
     digest = hashlib.sha1()
     here = Path(__file__).parent
-    files = [*sorted(config.config_dir().rglob("*.yaml")), here / "signature_history.yaml"]
+    folders = [Path(s.path) for s in base.hydra.runtime.config_sources if s.schema == "file"]
+    files = [
+        f for folder in (config.config_dir(), *folders) for f in sorted(folder.rglob("*.yaml"))
+    ]
     for file in (*files, here / "sweep.py", here / "config.py"):
-        digest.update(str(file.name).encode() + file.read_bytes())
+        digest.update(str(file).encode() + file.read_bytes())
     packages = [f"{p}=={version(p)}" for p in ("hydra-core", "omegaconf", "semimedref")]
     digest.update(json.dumps([packages, fixed, params, rows, _environment()]).encode())
     return digest.hexdigest()

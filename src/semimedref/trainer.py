@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,32 +33,9 @@ from semimedref.interrupt import Interrupts
 from semimedref.method.contract import Method
 from semimedref.method.schedule import Progress
 from semimedref.progress import EpochBar
+from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TrainerConfig:
-    """Every number of the loop; conf/trainer/default.yaml says what each is."""
-
-    batch_size: int
-    accumulate: int
-    epochs: int
-    min_epochs: int
-    steps_per_epoch: int | None
-    steps: str
-    patience: int | None
-    min_change: float
-    lr: float
-    min_lr: float
-    weight_decay: float
-    warmup_epochs: float
-    cosine_epochs: float
-    lr_update: str
-    clip_norm: float | None
-    precision: str
-    threshold: float
-    eval_batch_size: int
 
 
 class Trainer:
@@ -78,7 +56,7 @@ class Trainer:
     ) -> None:
         self.config, self.method, self.valid = config, method, valid
         self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
-        self.steps_per_epoch = _epoch_length(config, len(labeled), len(unlabeled))
+        self.steps_per_epoch = _epoch_length(config, method, len(labeled), len(unlabeled))
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
         method.to(hardware.device)
@@ -90,7 +68,8 @@ class Trainer:
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
         self.best = {"epoch": 0, "val/dice": -1.0, "mark": -1.0, "mark_epoch": 0}
-        self.sums: dict[str, Tensor] = {}
+        self.sums: dict[str, Tensor] = {}  # of each loss in this epoch, and how often it came
+        self.counts: dict[str, int] = {}
         self.elapsed = 0.0
 
     def fit(self) -> dict[str, Any]:
@@ -144,6 +123,8 @@ class Trainer:
             for name, value in losses.items():
                 term = value.detach() / len(micro_batches)
                 self.sums[name] = self.sums[name] + term if name in self.sums else term
+        for name in losses:
+            self.counts[name] = self.counts.get(name, 0) + 1
         if self.config.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
             learns = [p for g in self.optimizer.param_groups for p in g["params"]]
@@ -158,13 +139,8 @@ class Trainer:
         epoch = self.step // self.steps_per_epoch
         row: dict[str, Any] = {"epoch": epoch, "step": self.step}
         row["lr"] = self.learning_rate(self.step - 1)
-        losses = {f"train/{k}": float(v) / self.steps_per_epoch for k, v in self.sums.items()}
-        broken = [name for name, value in losses.items() if not math.isfinite(value)]
-        if broken:
-            raise UserError(
-                f"{', '.join(broken)} is not finite in epoch {epoch}: lower trainer.lr or set "
-                "trainer.clip_norm=1; the last good checkpoint is kept"
-            )
+        self._check_finite()
+        losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
         scores = metrics.summarize(self.evaluate(self.valid))
         row |= losses | {f"train/{k}": v for k, v in values.items()}
@@ -178,7 +154,9 @@ class Trainer:
             self.best |= {"mark": scores["dice"], "mark_epoch": epoch}
         with (self.folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
-        self.sums = {}
+            file.flush()
+            os.fsync(file.fileno())  # the row is on the disk before the checkpoint that counts it
+        self.sums, self.counts = {}, {}
         self._save()
         log.info(
             "epoch %d/%d  loss %.4f  val dice %.4f  best %.4f (epoch %d)  %.0f s",
@@ -189,10 +167,7 @@ class Trainer:
 
     def evaluate(self, pool: Pool) -> np.ndarray:
         """Counts (N, 3) of the student on a pool."""
-        return count_pool(
-            self.method, pool, self.hardware,
-            batch_size=self.config.eval_batch_size, threshold=self.config.threshold,
-        )  # fmt: skip
+        return count_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up, then cosine, updated each step or each epoch."""
@@ -232,13 +207,24 @@ class Trainer:
         other = streams[1] if wanted else None
         return TrainingSteps(streams[0], other, accumulate=self.config.accumulate)
 
+    def _check_finite(self) -> None:
+        """A loss that is not finite must not reach a checkpoint."""
+        broken = [name for name, value in self.sums.items() if not math.isfinite(float(value))]
+        if broken:
+            raise UserError(
+                f"{', '.join(broken)} is not finite by step {self.step}: lower trainer.lr or set "
+                "trainer.clip_norm=1; the last good checkpoint is kept"
+            )
+
     def _save(self) -> None:
+        self._check_finite()
         rows = self.step // self.steps_per_epoch
         state = {
             "step": self.step,
             "rows": rows,
             "best": dict(self.best),
             "sums": {k: v.cpu() for k, v in self.sums.items()},
+            "counts": dict(self.counts),
             "elapsed": self.elapsed,
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -256,7 +242,8 @@ class Trainer:
             return
         state = checkpoint.load(path)
         device = self.hardware.device
-        self.step, self.best, self.elapsed = state["step"], state["best"], state["elapsed"]
+        self.step = checkpoint.pick(state, "step")
+        self.best, self.elapsed, self.counts = state["best"], state["elapsed"], state["counts"]
         self.sums = {k: v.to(device) for k, v in state["sums"].items()}
         self.method.load_state_dict(state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -267,10 +254,10 @@ class Trainer:
         log.info("continues at step %d of %d", self.step, self.total_steps)
 
 
-def _epoch_length(config: TrainerConfig, labeled: int, unlabeled: int) -> int:
+def _epoch_length(config: TrainerConfig, method: Method, labeled: int, unlabeled: int) -> int:
     if config.steps_per_epoch is not None:
         return config.steps_per_epoch
-    other = 0 if config.steps == "native" else unlabeled
+    other = 0 if config.steps == "native" and not method.uses_unlabeled else unlabeled
     return steps_per_epoch(
         labeled, other, batch_size=config.batch_size, accumulate=config.accumulate
     )

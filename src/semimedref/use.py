@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
-from semimedref.options import parse, run_folder
+from semimedref.options import RUN_ROOT, overrides, parse, run_folder
 
 if TYPE_CHECKING:
     from semimedref.predictor import Prediction
@@ -27,7 +28,8 @@ def predict_command(args: list[str]) -> int:
         command="predict",
         required=("run", "image"),
         optional={"text": "", "texts": "", "out": "predictions", "weights": "student",
-                  "device": "auto", "run_root": "multirun"},
+                  "device": "auto", "run_root": RUN_ROOT},
+        overrides=True,
     )  # fmt: skip
     pairs = _pairs(Path(options["image"]), options["text"], options["texts"])
     folder = run_folder(options["run"], options["run_root"])
@@ -41,10 +43,13 @@ def predict_command(args: list[str]) -> int:
 
     from semimedref.predictor import Predictor
 
-    predictor = Predictor(folder, weights=options["weights"], device=options["device"])
+    predictor = Predictor(
+        folder, weights=options["weights"], device=options["device"], overrides=overrides(args)
+    )
     quiet = len(pairs) == 1 or not sys.stderr.isatty()
-    for image, text in tqdm(pairs, disable=quiet, desc="predict"):
-        _write(predictor(image, text), out, image.stem)
+    names = _names([image for image, _ in pairs])
+    for (image, text), name in tqdm(list(zip(pairs, names, strict=True)), disable=quiet):
+        _write(predictor(image, text), out, name)
     print(f"{len(pairs)} images: masks, probability maps and overlays in {out}")
     return 0
 
@@ -56,7 +61,8 @@ def evaluate_command(args: list[str]) -> int:
         command="evaluate",
         required=("run",),
         optional={"split": "valid", "weights": "student", "texts": "true", "device": "auto",
-                  "run_root": "multirun"},
+                  "run_root": RUN_ROOT},
+        overrides=True,
     )  # fmt: skip
     if options["split"] not in ("valid", "test", "train"):
         raise UserError(f"split={options['split']} is unknown: expected train, valid or test")
@@ -65,10 +71,9 @@ def evaluate_command(args: list[str]) -> int:
     from semimedref import checkpoint, metrics
     from semimedref.run import Parts, finished_config
 
-    cfg = finished_config(folder)
-    cfg.hardware.device = options["device"]
+    cfg = finished_config(folder, [f"hardware.device={options['device']}", *overrides(args)])
     parts = Parts.build(cfg)
-    parts.method.load_weights(checkpoint.load(folder / "best.pt")["weights"])
+    parts.method.load_weights(checkpoint.pick(checkpoint.load(folder / "best.pt"), "weights"))
     table = parts.counts(options["split"], weights=options["weights"], texts=options["texts"])
     scores = metrics.summarize(table)
     axis = f"{options['split']}-{options['weights']}-{options['texts']}_texts"
@@ -89,10 +94,12 @@ def _pairs(image: Path, text: str, texts: str) -> list[tuple[Path, str]]:
     if not texts:
         raise UserError(f"image={image} is a folder: give texts=FILE.csv with columns image,text")
     try:
-        with Path(texts).open(newline="") as file:
+        with Path(texts).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
     except OSError as error:
         raise UserError(f"texts={texts} cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"texts={texts} is no CSV in UTF-8: save it as one") from error
     if not rows or not {"image", "text"} <= set(rows[0]):
         found = ", ".join(rows[0]) if rows else "nothing"
         raise UserError(f"texts={texts} has the columns {found}: expected image,text")
@@ -103,7 +110,22 @@ def _pairs(image: Path, text: str, texts: str) -> list[tuple[Path, str]]:
             f"texts={texts} names {len(missing)} images that are not in {image}, "
             f"the first is {missing[0]}"
         )
+    empty = [r["image"] for r in rows if not (r["text"] or "").strip()]
+    if empty:
+        raise UserError(f"texts={texts} has no text for {empty[0]}: every image needs a sentence")
     return [(files[r["image"]], r["text"]) for r in rows]
+
+
+def _names(images: list[Path]) -> list[str]:
+    """A name for each output; images that would share one are numbered."""
+    counts = Counter(image.stem for image in images)
+    seen: Counter[str] = Counter()
+    names = []
+    for image in images:
+        seen[image.stem] += 1
+        several = counts[image.stem] > 1
+        names.append(f"{image.stem}-{seen[image.stem]}" if several else image.stem)
+    return names
 
 
 def _write(prediction: Prediction, out: Path, stem: str) -> None:

@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -5,8 +7,6 @@ from semimedref.config import build, compose
 from semimedref.dataset.phantom import draw_split
 from semimedref.errors import UserError
 from semimedref.text.caption import lung_caption
-
-TINY_HASH_OF_FIRST_IMAGES = "filled below"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,19 @@ def test_the_frozen_phantom_keeps_the_oracle_under_060():
 
 
 def test_the_tiny_phantom_is_the_frozen_one(tiny):
-    assert tiny.sha256 is not None  # generate() compared it with the content
+    digest = hashlib.sha256()
+    for split in ("train", "valid", "test"):
+        digest.update((tiny.folder / f"{split}.json").read_bytes())
+        for kind in ("images", "masks", "lesions"):
+            digest.update(np.load(tiny.folder / f"{split}_{kind}.npy").tobytes())
+    assert digest.hexdigest() == tiny.sha256
+
+
+def test_a_new_generator_is_a_new_version_in_the_history():
+    from semimedref.config import _history
+    from semimedref.dataset.phantom import GENERATOR
+
+    assert _history()["versions"].get("semimedref.dataset.phantom.Phantom", 1) == GENERATOR
 
 
 def test_another_recipe_under_a_frozen_name_is_refused():

@@ -32,6 +32,7 @@ class FakeExperiment:
     metrics: list
     run_root: Path
     cells: list
+    overrides: tuple = ()
 
 
 def make_config(method="supervised", fraction=0.02, seed=0, **extra):

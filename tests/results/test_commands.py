@@ -97,7 +97,7 @@ def test_diff_of_anything_but_two_shows_how_to_call_it(args, expanded):
 
 
 def test_diff_of_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"not a run folder"):
+    with pytest.raises(UserError, match=r"expected a run folder"):
         diff_command([str(tmp_path), str(tmp_path)])
 
 

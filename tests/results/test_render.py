@@ -96,11 +96,13 @@ def test_missing_and_failed_cells_come_with_their_command(lab):
     lab.finish(lab.cell(seed="s0"))
     failed = lab.start(lab.cell(seed="s1"))
     (failed / "failure.json").write_text('{"error": "boom"}')
-    lab.cell(seed="s42")
+    missing = lab.cell(seed="s42")
     table = build_table(lab.experiment)
     expected = [
-        "failed: Baseline, 2 %, s1:  semimedref train ratio=2pct seed=s1 row=Baseline",
-        "missing: Baseline, 2 %, s42:  semimedref train ratio=2pct seed=s42 row=Baseline",
+        "failed: Baseline, 2 %, s1:  semimedref train -m experiment=quickstart "
+        f"only={failed.name} retry_failed=true",
+        "missing: Baseline, 2 %, s42:  semimedref train -m experiment=quickstart "
+        f"only={missing.name}",
     ]
     assert render.unfinished(table) == expected
     assert "1 of 3" in render.terminal(table, [], style=False)

@@ -152,7 +152,7 @@ def test_page_of_an_experiment_that_has_not_begun_says_what_to_do(lab):
     lab.cell()
     text = page_of(lab).text
     assert "0 of 1 cells done" in text
-    assert "missing: Baseline, 2 %, s0:  semimedref train ratio=2pct" in text
+    assert "missing: Baseline, 2 %, s0:  semimedref train -m experiment=quickstart only=" in text
     assert "No epoch has ended yet." in text
 
 

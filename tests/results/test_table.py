@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -98,6 +99,7 @@ def test_swept_parameter_outside_the_table_is_refused_not_averaged(lab):
 
 
 def test_command_of_a_cell_is_quoted_for_the_shell(lab):
-    lab.cell(row="+ T-S EMA")
-    (run,) = build_table(lab.experiment).runs
-    assert run.command == "semimedref train ratio=2pct seed=s0 'row=+ T-S EMA'"
+    cell = lab.cell()
+    experiment = dataclasses.replace(lab.experiment, overrides=("experiment=quickstart", "a=b c"))
+    (run,) = build_table(experiment).runs
+    assert run.command == (f"semimedref train -m experiment=quickstart 'a=b c' only={cell.name}")

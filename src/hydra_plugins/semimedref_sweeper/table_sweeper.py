@@ -10,6 +10,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
@@ -65,7 +66,7 @@ class TableSweeper(Sweeper):
         if todo:
             _prepare_store(todo[0].config)
         returned = self._launch(todo, experiment.run_root)
-        _conclude(experiment, cells)
+        _conclude(experiment, cells, todo)
         return returned
 
     def _launch(self, todo: list[sweep.Cell], run_root: Path) -> list[Any]:
@@ -75,7 +76,11 @@ class TableSweeper(Sweeper):
         for batch in [[c] for c in todo] if stop else [todo] if todo else []:
             overrides = [list(c.overrides) for c in batch]
             try:
-                returned += self.launcher.launch(overrides, initial_job_idx=len(returned))
+                jobs = self.launcher.launch(overrides, initial_job_idx=len(returned))
+                returned += jobs
+                for message in map(_error, jobs):
+                    if message:
+                        print(f"a cell failed: {message}", flush=True)
             except Exception as error:  # a lost job must not hide the cells that finished
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
             if stop and any(state(run_root / c.name) != "done" for c in batch):
@@ -104,12 +109,27 @@ def _prepare_store(config: dict[str, Any]) -> None:
     prepare_store(config)
 
 
-def _conclude(experiment: sweep.Experiment, cells: list[sweep.Cell]) -> None:
-    states = [state(experiment.run_root / c.name) for c in cells]
-    failed = states.count("failed")
-    print(_headline(states, len(cells) - states.count("done") - failed), flush=True)
-    if failed:
+def _error(job: JobReturn) -> str | None:
+    """What ended a job, in one line."""
+    if job.status is not JobStatus.FAILED:
+        return None
+    try:
+        job.return_value  # noqa: B018 - reading it raises the job's error
+    except Exception as error:
+        return " ".join(str(error).split())
+    return None
+
+
+def _conclude(
+    experiment: sweep.Experiment, cells: list[sweep.Cell], tried: list[sweep.Cell]
+) -> None:
+    states = {c.signature: state(experiment.run_root / c.name) for c in cells}
+    left = sum(s not in ("done", "failed") for s in states.values())
+    if tried:
+        print(_headline(list(states.values()), left), flush=True)
+    unfinished = [c for c in tried if states[c.signature] != "done"]
+    if unfinished:
         raise UserError(
-            f"{failed} of {len(cells)} cells failed: "
+            f"{len(unfinished)} of {len(tried)} cells did not finish: "
             f"`semimedref status experiment={experiment.name}` says why"
         )

@@ -10,12 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_FLAT = 1e-6  # rounding leaves a flat image a deviation of about 1e-8
+
 
 def standardize(image: Tensor) -> Tensor:
-    """Per-image z-score with the population standard deviation; a flat image becomes zero."""
+    """Per-image z-score with the population standard deviation; a flat image becomes about zero."""
     mean = image.mean(dim=(1, 2, 3), keepdim=True)
     std = image.std(dim=(1, 2, 3), keepdim=True, unbiased=False)
-    return (image - mean) / torch.where(std > 0, std, torch.ones_like(std))
+    return (image - mean) / torch.where(std > _FLAT, std, torch.ones_like(std))
 
 
 class Zoom:

@@ -9,9 +9,11 @@ that is not named. So a model that does not read cannot do better than the text-
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,6 +43,18 @@ class Difficulty:
     anatomy: float
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Which regions are named and which show a distractor; every number is config."""
+
+    unilateral: float
+    named: tuple[int, ...]
+    other_side: tuple[int, ...]
+    same_side: float
+    second_named: float
+    anywhere: tuple[int, ...]
+
+
 class Phantom:
     """A frozen synthetic data set, generated once from its seed and cached outside the project."""
 
@@ -56,7 +70,7 @@ class Phantom:
         side: int,
         images: dict[str, int],
         images_per_patient: int,
-        unilateral: float,
+        placement: dict[str, object],
         difficulty: dict[str, object],
         rounding: str,
         root: str | None,
@@ -70,7 +84,7 @@ class Phantom:
             "side": side,
             "images": {s: int(images[s]) for s in SPLITS},
             "images_per_patient": images_per_patient,
-            "unilateral": unilateral,
+            "placement": asdict(_placement(placement)),
             "difficulty": asdict(_difficulty(difficulty)),
         }
         self._root = Path(root).expanduser() if root else _cache_root()
@@ -105,7 +119,11 @@ class Phantom:
         """Draw the data set unless it is cached; refuse content that is not the frozen one."""
         stamp = self.folder / "content.sha256"
         if not stamp.exists():
-            self._draw_all()
+            self._root.mkdir(parents=True, exist_ok=True)
+            with self.folder.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # jobs that start together draw it once
+                if not stamp.exists():
+                    self._draw_all()
         found = stamp.read_text().strip()
         if self.sha256 is not None and found != self.sha256:
             raise UserError(
@@ -115,8 +133,10 @@ class Phantom:
             )
 
     def _draw_all(self) -> None:
-        partial = self.folder.with_name(f"{self.folder.name}.{os.getpid()}.partial")
-        partial.mkdir(parents=True, exist_ok=True)
+        print(f"drawing the data set '{self.name}' into {self.folder} (once)", flush=True)
+        partial = self.folder.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
         digest = hashlib.sha256()
         for split in SPLITS:
             rows, arrays = draw_split(self._recipe, split)
@@ -128,17 +148,13 @@ class Phantom:
                 digest.update(array.tobytes())
         (partial / "content.sha256").write_text(digest.hexdigest() + "\n")
         (partial / "recipe.json").write_text(json.dumps(self._recipe, indent=1))
-        try:
-            partial.rename(self.folder)
-        except OSError:  # another process was faster and drew the same
-            if not (self.folder / "content.sha256").exists():
-                raise
+        partial.rename(self.folder)
 
 
 def draw_split(recipe: dict, split: str) -> tuple[list[dict], dict[str, np.ndarray]]:
     """All rows of a split and its arrays ``images``, ``masks`` (named) and ``lesions`` (shown)."""
     n, side = recipe["images"][split], recipe["side"]
-    difficulty = _difficulty(recipe["difficulty"])
+    difficulty, placement = _difficulty(recipe["difficulty"]), _placement(recipe["placement"])
     arrays = {k: np.zeros((n, side, side), np.uint8) for k in ("images", "masks", "lesions")}
     rows: list[dict] = []
     patient = 0
@@ -148,7 +164,7 @@ def draw_split(recipe: dict, split: str) -> tuple[list[dict], dict[str, np.ndarr
         for visit in range(1 + int(rng.random() * recipe["images_per_patient"])):
             if len(rows) == n:
                 break
-            named, shown = _place(rng, recipe["unilateral"])
+            named, shown = _place(rng, placement)
             lesions = {r: _lesion(rng, difficulty) for r in range(6) if shown[r]}
             image, masks = radiograph(
                 rng, anatomy.visit(rng), lesions, side=side, difficulty=difficulty
@@ -168,25 +184,25 @@ def draw_split(recipe: dict, split: str) -> tuple[list[dict], dict[str, np.ndarr
     return rows, arrays
 
 
-def _place(rng: np.random.Generator, unilateral: float) -> tuple[list[int], list[int]]:
+def _place(rng: np.random.Generator, placement: Placement) -> tuple[list[int], list[int]]:
     """Which regions the sentence names, and which show a lesion."""
     named = [0] * 6
-    if rng.random() < unilateral:
+    if rng.random() < placement.unilateral:
         side = int(rng.random() * 2)
-        count = (1, 1, 1, 1, 2, 2)[int(rng.random() * 6)]
+        count = _pick(rng, placement.named)
         for level in rng.permutation(3)[:count]:
             named[3 * side + level] = 1
         other = [3 * (1 - side) + level for level in rng.permutation(3)]
-        distractors = other[: (1, 2, 2, 3, 3, 3)[int(rng.random() * 6)]]
+        distractors = other[: _pick(rng, placement.other_side)]
         free = [3 * side + level for level in rng.permutation(3) if not named[3 * side + level]]
-        if rng.random() < 0.5:
+        if rng.random() < placement.same_side:
             distractors += free[:1]
     else:
         for side in range(2):
-            for level in rng.permutation(3)[: 2 if rng.random() < 0.3 else 1]:
+            for level in rng.permutation(3)[: 2 if rng.random() < placement.second_named else 1]:
                 named[3 * side + level] = 1
         free = [int(r) for r in rng.permutation(6) if not named[r]]
-        distractors = free[: 1 + int(rng.random() * 3)]
+        distractors = free[: _pick(rng, placement.anywhere)]
     shown = list(named)
     for region in distractors:
         shown[region] = 1
@@ -200,6 +216,15 @@ def _lesion(rng: np.random.Generator, difficulty: Difficulty) -> Lesion:
         elongation=difficulty.elongation,
         contrast=difficulty.contrast,
     )
+
+
+def _pick(rng: np.random.Generator, choices: tuple[int, ...]) -> int:
+    return choices[int(rng.random() * len(choices))]
+
+
+def _placement(values: dict[str, object]) -> Placement:
+    lists = ("named", "other_side", "anywhere")
+    return Placement(**{k: tuple(v) if k in lists else v for k, v in values.items()})
 
 
 def _difficulty(values: dict[str, object]) -> Difficulty:

@@ -22,6 +22,8 @@ def labeled_subset(
             f"ratio.fraction={fraction} is impossible: expected 0 < fraction <= 1, "
             "e.g. `semimedref train ratio=2pct` or `ratio.fraction=0.02`"
         )
+    if rounding not in _ROUNDING:
+        raise UserError(f"dataset.rounding={rounding}: expected {' or '.join(_ROUNDING)}")
     order = list(range(len(ids)))
     random.Random(split_seed).shuffle(order)
     count = max(1, _ROUNDING[rounding](len(ids) * fraction))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from semimedref.augment.image import standardize
 from semimedref.augment.views import View, Views
+from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
@@ -87,7 +88,7 @@ class Supervised:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take back the student."""
-        self.student.load_trainable_state(state["student"])
+        self.student.load_trainable_state(pick(state, "student"))
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """Weights worth keeping after training, by network."""
@@ -95,7 +96,7 @@ class Supervised:
 
     def load_weights(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Take back what ``weights`` gave."""
-        self.student.load_trainable_state(state["student"])
+        self.student.load_trainable_state(pick(state, "student"))
 
 
 def _mask(view: View) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from semimedref.augment.image import standardize
 from semimedref.augment.views import Views
+from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress, Schedule
@@ -110,7 +111,7 @@ class TeacherStudent(Supervised):
     def load_weights(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Take both back."""
         super().load_weights(state)
-        self.teacher.network.load_trainable_state(state["teacher"])
+        self.teacher.network.load_trainable_state(pick(state, "teacher"))
 
 
 def _join(a: TextFeatures, b: TextFeatures) -> TextFeatures:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
+from semimedref.options import RUN_ROOT, run_folder
 from semimedref.results import configdiff, store
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def diff_command(args: Sequence[str]) -> int:
         a, b = configdiff.matching_cells(_expand("diff", overrides), *names)
         found = configdiff.differences(a.config, b.config)
     else:
-        found = configdiff.differences(*(store.load_config(_run_folder(name)) for name in names))
+        folders = [run_folder(name, RUN_ROOT) for name in names]
+        found = configdiff.differences(*(store.load_config(folder) for folder in folders))
     print(configdiff.render(found, *(Path(name).name or name for name in names)), end="")
     return 0
 
@@ -86,16 +88,6 @@ def _is_override(arg: str) -> bool:
     """Tell ``group=option`` from a folder or a row label, either of which may contain ``=``."""
     key, sign, _ = arg.partition("=")
     return bool(sign) and not Path(arg).exists() and all(c.isalnum() or c in "+~._/@" for c in key)
-
-
-def _run_folder(name: str) -> Path:
-    folder = Path(name)
-    if not (folder / "run.json").is_file():
-        raise UserError(
-            f"{name} is not a run folder (it has no run.json); expected one of multirun/, "
-            "`semimedref status experiment=NAME` shows which runs exist"
-        )
-    return folder
 
 
 def _expand(command: str, overrides: Sequence[str]) -> Experiment:

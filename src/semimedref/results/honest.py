@@ -24,6 +24,7 @@ _CONTEXT = (
     "align",
     "scale",
     "preset",
+    "trainer",
 )
 
 
@@ -54,10 +55,16 @@ def claims_text_gain(gap: float) -> bool:
     return gap >= MIN_TEXT_GAP
 
 
-def headroom(results: Iterable[Result]) -> Headroom | None:
-    """The headroom among supervised results, or None when one of its two sides is missing."""
+def headroom(results: Iterable[Result], extra: Iterable[Result] = ()) -> Headroom | None:
+    """The headroom among supervised results, or None when one of its two sides is missing.
+
+    ``extra`` may complete a side, but only for a setting that occurs in ``results``.
+    """
+    shown = list(results)
+    settings = {_context(result) for result in shown}
+    fitting = [result for result in extra if _context(result) in settings]
     groups: dict[str, tuple[list[Result], list[Result]]] = {}
-    for result in {result["signature"]: result for result in results}.values():
+    for result in {result["signature"]: result for result in [*shown, *fitting]}.values():
         fraction = label_fraction(result)
         if fraction is None or not is_supervised(result):
             continue

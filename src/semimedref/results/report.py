@@ -43,7 +43,7 @@ def write_report(
 def render_page(table: Table, *, overrides: Sequence[str], extra: Sequence[Path]) -> str:
     """The whole page as text."""
     found = [run.result for run in table.runs if run.result is not None]
-    room = headroom([*found, *(store.load_result(folder) for folder in extra)])
+    room = headroom(found, (store.load_result(folder) for folder in extra))
     parts = [
         ("results", "Results", sections.results(table)),
         ("honest", "Honest numbers", sections.honest_numbers(table, room)),

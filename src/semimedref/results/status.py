@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref.errors import UserError
 from semimedref.results import store
 from semimedref.results.render import percent, place, pretty
-from semimedref.results.table import Run, column_of, read_run
+from semimedref.results.table import Run, broken_run, column_of, read_run
 
 if TYPE_CHECKING:
     from semimedref.sweep import Cell, Experiment
@@ -54,8 +53,7 @@ def _look(cell: Cell, experiment: Experiment) -> tuple[Run, str]:
         run = read_run(cell, experiment)
         return run, store.load_failure(run.folder) if run.state == "failed" else ""
     except UserError as error:
-        folder = Path(experiment.run_root) / cell.name
-        return Run(cell, folder, "failed", None, cell.point.get(experiment.over, "")), str(error)
+        return broken_run(cell, experiment), str(error)
 
 
 def _describe(run: Run) -> str:

@@ -6,7 +6,7 @@ import math
 import shlex
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,14 @@ class Run:
     state: store.State
     result: store.Result | None
     seed: str
+    experiment: tuple[str, ...]
 
     @property
     def command(self) -> str:
-        """The command that trains this cell, or continues it."""
-        return "semimedref train " + shlex.join(self.cell.overrides)
+        """The command that trains this cell, or continues it, and no other."""
+        retry = ["retry_failed=true"] if self.state == "failed" else []
+        words = [*self.experiment, f"only={self.cell.name}", *retry]
+        return "semimedref train -m " + shlex.join(words)
 
 
 @dataclass(frozen=True)
@@ -148,10 +151,17 @@ def read_runs(experiment: Experiment) -> list[Run]:
 
 def read_run(cell: Cell, experiment: Experiment) -> Run:
     """State and result of one cell."""
+    state = store.state(Path(experiment.run_root) / cell.name)
+    run = broken_run(cell, experiment)
+    result = store.load_result(run.folder) if state == "done" else None
+    return replace(run, state=state, result=result)
+
+
+def broken_run(cell: Cell, experiment: Experiment) -> Run:
+    """A cell whose files cannot be read counts as failed."""
     folder = Path(experiment.run_root) / cell.name
-    state = store.state(folder)
-    result = store.load_result(folder) if state == "done" else None
-    return Run(cell, folder, state, result, cell.point.get(experiment.over, ""))
+    words = experiment.overrides or (f"experiment={experiment.name}",)
+    return Run(cell, folder, "failed", None, cell.point.get(experiment.over, ""), words)
 
 
 def column_of(cell: Cell, experiment: Experiment) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from semimedref.errors import UserError
+from semimedref.options import run_folder
 from semimedref.tracking.record import read_record
 from semimedref.tracking.settings import SQLITE, TrackingSettings, shown_uri, tracking_settings
 from semimedref.tracking.store import Store, mlflow_environment, open_configured, reason
@@ -23,7 +24,7 @@ def sync_command(overrides: list[str]) -> int:
 
     given = [one for one in overrides if one.startswith("run=")]
     config = resolved(compose([one for one in overrides if one not in given]))
-    return sync(config, [Path(one.removeprefix("run=")) for one in given])
+    return sync(config, [run_folder(one.removeprefix("run="), config["run_root"]) for one in given])
 
 
 def ui_command(overrides: list[str]) -> int:

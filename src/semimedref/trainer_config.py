@@ -1,0 +1,66 @@
+"""Every number of the training loop, checked before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from semimedref.errors import UserError
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """Every number of the loop; conf/trainer/default.yaml says what each is."""
+
+    batch_size: int
+    accumulate: int
+    epochs: int
+    min_epochs: int
+    steps_per_epoch: int | None
+    steps: str
+    patience: int | None
+    min_change: float
+    lr: float
+    min_lr: float
+    weight_decay: float
+    warmup_epochs: float
+    cosine_epochs: float
+    lr_update: str
+    clip_norm: float | None
+    precision: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        """Refuse numbers and words that cannot be meant."""
+        for key in ("batch_size", "accumulate", "epochs"):
+            _expect(f"trainer.{key}", getattr(self, key), "a whole number from 1 on", _positive)
+        for key in ("steps_per_epoch", "patience"):
+            value = getattr(self, key)
+            _expect(f"trainer.{key}", value, "null or a number from 1 on", _positive_or_none)
+        for key, words in _WORDS.items():
+            value = getattr(self, key)
+            _expect(f"trainer.{key}", value, " or ".join(words), lambda v, w=words: v in w)
+        span = self.cosine_epochs - self.warmup_epochs
+        _expect("trainer.cosine_epochs", self.cosine_epochs, "more than warmup_epochs",
+                lambda _: span > 0)  # fmt: skip
+
+
+_WORDS = {
+    "lr_update": ("step", "epoch"),
+    "steps": ("matched", "native"),
+    "precision": ("fp32", "bf16", "fp16"),
+}
+
+
+def _expect(key: str, value: object, wanted: str, fits: Callable[[Any], bool]) -> None:
+    if not fits(value):
+        raise UserError(f"{key}={value}: expected {wanted}")
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int) and value >= 1
+
+
+def _positive_or_none(value: object) -> bool:
+    return value is None or _positive(value)
