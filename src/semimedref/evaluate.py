@@ -9,16 +9,19 @@ import torch
 
 from semimedref import metrics
 from semimedref import seed as seeds
+from semimedref.augment.plan import Plan
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.hardware import Hardware
 from semimedref.method.contract import Method
 
 
-def prepare(method: Method, batch: Batch, hardware: Hardware) -> Batch:
+def prepare(method: Method, batch: Batch, hardware: Hardware, *, plan: Plan | None = None) -> Batch:
     """The batch on the device, with its sentences tokenized or looked up."""
     text = method.student.prepare_text(batch.sentences).to(hardware.device)
-    return replace(hardware.place(batch.to(hardware.device)), text=text)
+    ready = hardware.place(batch.to(hardware.device))
+    plan = None if plan is None else plan.to(hardware.device)
+    return replace(ready, text=text, plan=plan)
 
 
 @torch.no_grad()

@@ -116,7 +116,8 @@ class Trainer:
         for labeled, unlabeled in micro_batches:
             pair = prepare(self.method, labeled, self.hardware), None
             if unlabeled is not None:
-                pair = pair[0], prepare(self.method, unlabeled, self.hardware)
+                plan = self.method.plan(unlabeled, progress)
+                pair = pair[0], prepare(self.method, unlabeled, self.hardware, plan=plan)
             with self._autocast():
                 losses = self._forward(*pair, progress)
             self.scaler.scale(losses["loss"] / len(micro_batches)).backward()

@@ -1,14 +1,18 @@
 """The real step of every method at the paper's size, on fake CUDA tensors; see fake_cuda.py."""
 
+from dataclasses import replace
+
 import torch
 from fake_cuda import DEVICE, fake_step_check
 
+from semimedref.augment.plan import Plan
 from semimedref.config import build, compose
 from semimedref.dataset.sample import Batch
 from semimedref.method.schedule import Progress
 from semimedref.model.segmenter import TextInput
 
-PAPER = ["scale=paper", "text_encoder.weights=random", "image_encoder.weights=random"]
+PAPER = ["scale=paper", "text_encoder.weights=random"]
+CONVNEXT = "image_encoder.weights=random"
 AFTER_BURN_IN = Progress(step=2000, steps_per_epoch=176, total_steps=17600)
 
 
@@ -38,13 +42,18 @@ def check(*overrides):
     def build_networks():
         made["method"] = method = build(cfg, "method")
         method.train()
-        return [method.student, *([method.teacher.network] if method.uses_unlabeled else [])]
+        if not method.uses_unlabeled:
+            return [method.student]
+        heads = [] if method.align is None else [method.align]
+        return [method.student, method.teacher.network, *heads]
 
     def start(*networks):
         method = made["method"]
         groups = method.parameter_groups()
         optimizer = torch.optim.AdamW(groups, lr=3e-4, foreach=True, capturable=True)
         labeled, unlabeled = (batch(method, 4, labeled=flag) for flag in (True, False))
+        if method.uses_unlabeled:
+            unlabeled = replace(unlabeled, plan=plan(method.views, 4))
 
         def step():
             losses = method.step(labeled, unlabeled, AFTER_BURN_IN)
@@ -63,9 +72,46 @@ def check(*overrides):
     return seen
 
 
+def plan(views, n):
+    """What the host would hand over: donors, boxes, and every candidate sentence prepared."""
+    variant = getattr(views.mixer, "variant", None)
+    candidates = {None: 1, "pos": 2, "hybrid": 2, "random": 7, "prob": 7}[variant]
+    text = TextInput(
+        input_ids=torch.randint(5, 30522, (n * candidates, 24), device=DEVICE),
+        attention_mask=torch.ones(n * candidates, 24, device=DEVICE, dtype=torch.bool),
+        rows=None,
+    )
+    return Plan(
+        sentences=(("",) * candidates,) * n,
+        donor=torch.zeros(n, dtype=torch.int64, device=DEVICE),
+        box=torch.zeros(n, 4, dtype=torch.int64, device=DEVICE),
+        allowed=torch.ones(n, dtype=torch.bool, device=DEVICE),
+        flip=torch.ones(n, dtype=torch.bool, device=DEVICE),
+        texts=text,
+    )
+
+
 def supervised():
-    return check("method=supervised", "augment=none")
+    return check(CONVNEXT, "method=supervised", "augment=none")
 
 
 def teacher_student():
-    return check("method=teacher_student", "augment=weak_strong")
+    return check(CONVNEXT, "method=teacher_student", "augment=weak_strong")
+
+
+def t_patchmix():
+    return check(CONVNEXT, "method=teacher_student", "augment=t_patchmix_hybrid")
+
+
+def semi_medref():
+    return check(CONVNEXT, "method=teacher_student", "augment=semi_medref", "align=pacl")
+
+
+def other_views():
+    """The remaining augmentations, at the smoke scale's networks."""
+    small = ["image_encoder=tiny", "scale.fusion_heads=8"]
+    return {
+        name: check("method=teacher_student", f"augment={name}", "align=clip", *small)["devices"]
+        for name in ("cutmix", "spc", "posaug", "text_strong", "random_patchmix",
+                     "t_patchmix_pos", "t_patchmix_prob")
+    }  # fmt: skip

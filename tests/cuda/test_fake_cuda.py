@@ -39,8 +39,19 @@ def test_hidden_wait_inside_transformers_is_seen(report):
 
 @pytest.mark.parametrize(
     ("method", "losses"),
-    [("supervised", ["loss", "loss_sup"]), ("teacher_student", ["loss", "loss_sup", "loss_unsup"])],
+    [
+        ("supervised", ["loss", "loss_sup"]),
+        ("teacher_student", ["loss", "loss_sup", "loss_unsup"]),
+        ("t_patchmix", ["loss", "loss_sup", "loss_unsup"]),
+        ("semi_medref", ["loss", "loss_pacl_sup", "loss_pacl_unsup", "loss_sup", "loss_unsup"]),
+    ],
 )
-def test_the_real_step_of_every_method_makes_no_device_mistake(shim, method, losses):
+def test_the_real_step_of_every_ladder_row_makes_no_device_mistake(shim, method, losses):
+    heads = 592_128 + 1_182_720 if method == "semi_medref" else 0
     seen = run_check(Path(__file__).parent / "method_step.py", method, shim=shim)
-    assert seen == {"losses": losses, "devices": ["cuda:0"], "gradients": 49_472_217}
+    assert seen == {"losses": losses, "devices": ["cuda:0"], "gradients": 49_472_217 + heads}
+
+
+def test_the_step_of_every_other_view_makes_no_device_mistake(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "other_views", shim=shim)
+    assert len(seen) == 7 and all(devices == ["cuda:0"] for devices in seen.values())

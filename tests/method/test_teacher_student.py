@@ -22,7 +22,9 @@ def batches(parts, n=2):
     u = np.random.default_rng(0).random((n, parts.method.draws), dtype=np.float32)
     labeled = parts.pool("train", list(range(n))).fetch(range(n), u)
     unlabeled = parts.pool("train", list(range(n, 2 * n)), masks=False).fetch(range(n), u)
-    return (prepare(parts.method, b, parts.hardware) for b in (labeled, unlabeled))
+    plan = parts.method.plan(unlabeled, AFTER)
+    ready = prepare(parts.method, unlabeled, parts.hardware, plan=plan)
+    return prepare(parts.method, labeled, parts.hardware), ready
 
 
 def test_burn_in_sees_labeled_images_only(parts):
@@ -47,9 +49,104 @@ def test_equation_unsup_is_dicece_of_the_strong_view_against_the_teachers_mask(p
     target = (method.teach(weak.image, unlabeled) >= 0.55).float()
     from semimedref.augment.image import standardize
 
-    strong = method.views.strong(weak, unlabeled)
+    strong = method.views.strong(weak, unlabeled, method.teach(weak.image, unlabeled))
     logits = method.student(standardize(strong.image), method.student.encode_text(unlabeled.text))
     torch.testing.assert_close(losses["loss_unsup"], method.loss(logits, target))
+
+
+SEMI_MEDREF = ("augment=semi_medref", "align=pacl")
+
+
+def test_equation_total_adds_both_contrastive_terms_with_their_weights(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF))
+    labeled, unlabeled = batches(parts)
+    losses = parts.method.step(labeled, unlabeled, AFTER)
+    expected = (
+        losses["loss_sup"]
+        + 0.3 * losses["loss_unsup"]
+        + 0.02 * losses["loss_pacl_sup"]
+        + 0.10 * losses["loss_pacl_unsup"]
+    )
+    torch.testing.assert_close(losses["loss"], expected)
+
+
+def test_contrast_starts_after_burn_in(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF))
+    labeled, unlabeled = batches(parts)
+    assert set(parts.method.step(labeled, unlabeled, BURN_IN)) == {"loss", "loss_sup"}
+
+
+def test_without_unlabeled_images_the_labeled_contrast_stays(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF))
+    labeled, _ = batches(parts)
+    assert set(parts.method.step(labeled, None, AFTER)) == {"loss", "loss_sup", "loss_pacl_sup"}
+
+
+def test_equation_mixed_pseudo_mask_is_cut_at_one_half_and_others_at_delta(parts):
+    from semimedref.augment.t_patchmix import Mixed
+
+    probability = torch.full((2, 1, 2, 2), 0.52)
+    nothing = torch.zeros_like(probability)
+    pasted = torch.tensor([True, False])
+    strong = Mixed(probability, probability, nothing, nothing, pasted, pasted.long())
+    target = parts.method.target(strong)
+    assert target[0].unique().tolist() == [1.0] and target[1].unique().tolist() == [0.0]
+
+
+def test_the_teacher_reads_the_complete_sentence_whatever_posaug_does(compose_smoke):
+    parts = Parts.build(compose_smoke("augment=posaug", "augment.words.edit=1.0"))
+    _, unlabeled = batches(parts)
+    assert all(
+        "left" not in s and "right" not in s for row in unlabeled.plan.sentences for s in row
+    )
+    assert all("left" in s or "right" in s for s in unlabeled.sentences)
+    read = []
+    network = parts.method.teacher.network
+    real = network.encode_text
+    network.encode_text = lambda text, **k: read.append(text) or real(text, **k)
+    parts.method.teach(parts.method.views.weak(unlabeled).image, unlabeled)
+    assert read == [unlabeled.text]
+
+
+def test_the_sentence_is_chosen_on_the_device():
+    from semimedref.method.teacher_student import choose
+    from semimedref.model.segmenter import TextInput
+
+    ids = torch.arange(2 * 3 * 4).reshape(6, 4)
+    text = TextInput(ids, ids > 3, torch.arange(6))
+    chosen = choose(text, torch.tensor([2, 0]), 3)
+    assert chosen.input_ids.tolist() == [ids[2].tolist(), ids[3].tolist()]
+    assert chosen.rows.tolist() == [2, 3]
+
+
+def test_the_release_contrasts_the_fused_map_from_the_first_step(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF, "preset=release"))
+    labeled, unlabeled = batches(parts)
+    assert set(parts.method.step(labeled, unlabeled, BURN_IN)) == {
+        "loss", "loss_sup", "loss_pacl_sup",
+    }  # fmt: skip
+    parts.method.train(False)
+    losses = parts.method.step(labeled, unlabeled, AFTER)
+    from semimedref.augment.image import standardize
+
+    text = parts.method.student.encode_text(labeled.text)
+    image = standardize(parts.method.views.weak(labeled).image)
+    fused = parts.method.student.fused_features(image, text)
+    expected = parts.method.align(fused, text.pooled, labeled.position)
+    torch.testing.assert_close(losses["loss_pacl_sup"], expected)
+    nested = losses["loss_sup"] + 0.02 * losses["loss_pacl_sup"]
+    nested = nested + 0.3 * (losses["loss_unsup"] + 0.1 * losses["loss_pacl_unsup"])
+    torch.testing.assert_close(losses["loss"], nested)
+
+
+def test_projections_are_trained_and_resumed(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF))
+    learned = {id(p) for p in parts.method.parameter_groups()[0]["params"]}
+    assert {id(p) for p in parts.method.align.parameters()} <= learned
+    other = Parts.build(compose_smoke(*SEMI_MEDREF, "seed.value=5"))
+    other.method.load_state_dict(parts.method.state_dict())
+    for a, b in zip(parts.method.align.parameters(), other.method.align.parameters(), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_teacher_never_receives_gradient(parts):

@@ -1,1 +1,1 @@
-"""."""
+"""Contrastive alignment of images and sentences."""

@@ -23,6 +23,7 @@ from semimedref.dataset.phantom_image import Anatomy, Lesion, radiograph
 from semimedref.dataset.sample import Split
 from semimedref.errors import UserError
 from semimedref.text.caption import lung_caption
+from semimedref.text.spans import Writing
 from semimedref.text.vocabulary import LUNGS
 
 GENERATOR = 1  # raised when the drawing code changes: a new generator is a new phantom
@@ -72,12 +73,15 @@ class Phantom:
         images_per_patient: int,
         placement: dict[str, object],
         difficulty: dict[str, object],
+        vocabulary: str,
+        writing: Writing,
         rounding: str,
         root: str | None,
     ) -> None:
         self.name = name
         self.sha256 = sha256
         self.rounding = rounding
+        self.vocabulary, self.writing = vocabulary, writing
         self._recipe = {
             "generator": GENERATOR,
             "seed": seed,

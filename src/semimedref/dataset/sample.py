@@ -54,6 +54,7 @@ class Batch:
     index: Tensor  # (B,) int64, place in the split
     sentences: tuple[str, ...]
     text: Any = None  # what the network's text encoder prepared for the sentences
+    plan: Any = None  # what the host decided about the strong view
 
     def __len__(self) -> int:
         return len(self.sentences)

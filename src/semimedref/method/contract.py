@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from semimedref.augment.plan import Plan
 from semimedref.dataset.sample import Batch
 from semimedref.method.schedule import Progress
 
@@ -28,6 +29,10 @@ class Method(Protocol):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Parameter groups for the optimizer; ``lr_scale`` multiplies the learning rate."""
+        ...
+
+    def plan(self, batch: Batch, progress: Progress) -> Plan | None:
+        """What the host decides about an unlabeled batch before the step."""
         ...
 
     def step(

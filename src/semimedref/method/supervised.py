@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from semimedref.augment.image import standardize
+from semimedref.augment.plan import Plan
 from semimedref.augment.views import View, Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
@@ -52,8 +53,13 @@ class Supervised:
         del unlabeled, progress
         view = self.views.weak(labeled)
         logits = self.student(standardize(view.image), self.student_text(labeled))
-        loss_sup = self.loss(logits, _mask(view))
+        loss_sup = self.loss(logits, mask_of(view))
         return {"loss": loss_sup, "loss_sup": loss_sup}
+
+    def plan(self, batch: Batch, progress: Progress) -> Plan | None:
+        """Nothing is planned: there is no strong view."""
+        del batch, progress
+        return None
 
     def after_step(self, progress: Progress) -> None:
         """Nothing follows a step."""
@@ -99,7 +105,8 @@ class Supervised:
         self.student.load_trainable_state(pick(state, "student"))
 
 
-def _mask(view: View) -> Tensor:
+def mask_of(view: View) -> Tensor:
+    """The mask of a labeled view."""
     if view.mask is None:
         raise AssertionError("a labeled batch came without masks")
     return view.mask

@@ -1,27 +1,34 @@
-"""``method=teacher_student``: the teacher labels weak views, the student learns strong ones."""
+"""``method=teacher_student``: the teacher labels weak views, the student learns strong ones.
+
+With ``augment=semi_medref align=pacl`` this is Semi-MedRef; each row of the paper's ladder is one
+choice of these two groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from semimedref.align.alignment import Alignment
 from semimedref.augment.image import standardize
-from semimedref.augment.views import Views
+from semimedref.augment.plan import Plan
+from semimedref.augment.t_patchmix import Mixed
+from semimedref.augment.views import View, Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.supervised import Supervised, _mask
+from semimedref.method.supervised import Supervised, mask_of
 from semimedref.method.teacher import Teacher
-from semimedref.model.segmenter import Segmenter, TextFeatures
+from semimedref.model.segmenter import Segmenter, TextFeatures, TextInput
 
 
 class TeacherStudent(Supervised):
-    """L = L_sup + lambda_u(t) L_unsup (paper, Eqs. sup, pseudo-labeling, unsup and total)."""
+    """L = L_sup + lambda_u(t) L_unsup + PACL on both branches (paper, Eq. total)."""
 
     uses_unlabeled = True
 
@@ -30,48 +37,123 @@ class TeacherStudent(Supervised):
         *,
         model: Segmenter,
         views: Views,
-        pseudo_label: object,
+        align: Callable[..., Alignment] | None,
+        pseudo_label: Callable[..., Tensor],
         loss: SegmentationLoss,
         schedule: Schedule,
         weight_unlabeled: float,
+        mixed_threshold: float,
         momentum_start: float,
         momentum_end: float,
         text_dropout: bool,
     ) -> None:
         super().__init__(model=model, views=views, loss=loss, text_dropout=text_dropout)
         self.teacher = Teacher(model)
+        self.align = _alignment(align, model)
         self.pseudo_label, self.schedule = pseudo_label, schedule
-        self.weight_unlabeled = weight_unlabeled
+        self.weight_unlabeled, self.mixed_threshold = weight_unlabeled, mixed_threshold
         self.momentum_start, self.momentum_end = momentum_start, momentum_end
 
     def to(self, device: object) -> Self:
-        """Move student and teacher."""
+        """Move student, teacher and projections."""
         self.teacher.network.to(device)
+        if self.align is not None:
+            self.align.to(device)
         return super().to(device)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The student and, if there is one, the contrastive term's projections."""
+        groups = super().parameter_groups()
+        if self.align is not None:
+            groups[0]["params"] += list(self.align.parameters())
+        return groups
+
+    def plan(self, batch: Batch, progress: Progress) -> Plan | None:
+        """What the host decides about the strong view; nothing in burn-in."""
+        if self.schedule.in_burn_in(progress):
+            return None
+        return self.views.plan(batch, self.student.prepare_text)
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:
         """Labeled images alone in burn-in, then both branches in one student pass."""
-        if unlabeled is None or self.schedule.in_burn_in(progress):
-            return super().step(labeled, None, progress)
-        weak = self.views.weak(unlabeled)
-        target = self.pseudo_label(self.teach(weak.image, unlabeled))
-        strong = self.views.strong(weak, unlabeled)
         known = self.views.weak(labeled)
+        text = self.student_text(labeled)
+        if unlabeled is None or self.schedule.in_burn_in(progress):
+            logits = self.student(standardize(known.image), text)
+            losses = {"loss_sup": self.loss(logits, mask_of(known))}
+            contrast = self._contrast([(known, text, labeled.position)], progress)
+            return self._total(losses | contrast, progress)
+        weak = self.views.weak(unlabeled)
+        probability = self.teach(weak.image, unlabeled)
+        strong = self.views.strong(weak, unlabeled, probability)
         image = torch.cat([known.image, strong.image])
-        text = _join(self.student_text(labeled), self.student_text(unlabeled))
-        logits = self.student(standardize(image), text)
-        loss_sup = self.loss(logits[: len(labeled)], _mask(known))
-        loss_unsup = self.loss(logits[len(labeled) :], target)
-        loss = loss_sup + self.lambda_u(progress) * loss_unsup
-        return {"loss": loss, "loss_sup": loss_sup, "loss_unsup": loss_unsup}
+        both = join([text, self.strong_text(unlabeled, strong)])
+        logits = self.student(standardize(image), both)
+        n = len(labeled)
+        losses = {
+            "loss_sup": self.loss(logits[:n], mask_of(known)),
+            "loss_unsup": self.loss(logits[n:], self.target(strong)),
+        }
+        pairs = [(known, text, labeled.position)]
+        if self.align is not None:
+            pairs += [(weak, self.student_text(unlabeled), unlabeled.position)]
+        return self._total(losses | self._contrast(pairs, progress), progress)
 
     @torch.no_grad()
     def teach(self, image: Tensor, batch: Batch) -> Tensor:
         """The teacher's probability P for a weak view and the complete sentence."""
         network = self.teacher.network
         return network(standardize(image), network.encode_text(batch.text)).float().sigmoid()
+
+    def target(self, strong: Mixed) -> Tensor:
+        """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
+        plain = self.pseudo_label(strong.probability)
+        mixed = self.pseudo_label(strong.probability, threshold=self.mixed_threshold)
+        return torch.where(strong.pasted[:, None, None, None], mixed, plain)
+
+    def strong_text(self, batch: Batch, strong: Mixed) -> TextFeatures:
+        """The student's reading of the sentences that are true for the strong view."""
+        chosen = choose(batch.plan.texts, strong.choice, batch.plan.candidates)
+        return self.student.encode_text(chosen, dropout=self.text_dropout)
+
+    def _contrast(
+        self, pairs: list[tuple[View, TextFeatures, Tensor]], progress: Progress
+    ) -> dict[str, Tensor]:
+        """PACL or CLIP on the weak views, in one pass through the trunk."""
+        weights = self._contrast_weights(progress)
+        if self.align is None or not any(weights[: len(pairs)]):
+            return {}
+        images = standardize(torch.cat([view.image for view, _, _ in pairs]))
+        if self.align.image_feature == "pre_fusion":
+            maps = self.student.image_features(images)
+        else:
+            maps = self.student.fused_features(images, join([text for _, text, _ in pairs]))
+        parts = maps.split([len(view.image) for view, _, _ in pairs])
+        names = ("loss_pacl_sup", "loss_pacl_unsup")
+        return {
+            name: self.align(part, text.pooled, q)
+            for name, part, (_, text, q) in zip(names, parts, pairs, strict=False)
+        }
+
+    def _contrast_weights(self, progress: Progress) -> tuple[float, float]:
+        if self.align is None:
+            return 0.0, 0.0
+        burn_in = self.schedule.in_burn_in(progress)
+        return self.align.weights(in_burn_in=burn_in, lambda_u=self.lambda_u(progress))
+
+    def _total(self, losses: dict[str, Tensor], progress: Progress) -> dict[str, Tensor]:
+        """The overall objective (paper, Eq. total)."""
+        labeled, unlabeled = self._contrast_weights(progress)
+        weights = {
+            "loss_sup": 1.0,
+            "loss_unsup": self.lambda_u(progress),
+            "loss_pacl_sup": labeled,
+            "loss_pacl_unsup": unlabeled,
+        }
+        total = torch.stack([weights[name] * value for name, value in losses.items()]).sum()
+        return {"loss": total} | losses
 
     def after_step(self, progress: Progress) -> None:
         """The teacher follows the student."""
@@ -97,12 +179,15 @@ class TeacherStudent(Supervised):
         return self.teacher.network if which == "teacher" else self.student
 
     def state_dict(self) -> dict[str, Any]:
-        """Student and teacher."""
-        return self.weights()
+        """Student, teacher and projections."""
+        heads = {} if self.align is None else {"align": self.align.state_dict()}
+        return self.weights() | heads
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take both back."""
+        """Take all back."""
         self.load_weights(state)
+        if self.align is not None:
+            self.align.load_state_dict(pick(state, "align"))
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """Both networks."""
@@ -114,9 +199,29 @@ class TeacherStudent(Supervised):
         self.teacher.network.load_trainable_state(pick(state, "teacher"))
 
 
-def _join(a: TextFeatures, b: TextFeatures) -> TextFeatures:
+def choose(texts: TextInput, choice: Tensor, candidates: int) -> TextInput:
+    """One of the C candidate sentences of each sample, by index (B,), on the device."""
+
+    def take(x: Tensor | None) -> Tensor | None:
+        if x is None:
+            return None
+        options = x.reshape(len(choice), candidates, *x.shape[1:])
+        index = choice.reshape(-1, *[1] * (options.dim() - 1)).expand(-1, 1, *options.shape[2:])
+        return options.gather(1, index)[:, 0]
+
+    return TextInput(take(texts.input_ids), take(texts.attention_mask), take(texts.rows))
+
+
+def _alignment(align: Callable[..., Alignment] | None, model: Segmenter) -> Alignment | None:
+    if not align:  # align=none is an empty option
+        return None
+    return align(image_width=model.image_encoder.widths[-1], text_width=model.text_encoder.width)
+
+
+def join(texts: list[TextFeatures]) -> TextFeatures:
+    """Several batches of sentences as one."""
     return TextFeatures(
-        tokens=torch.cat([a.tokens, b.tokens]),
-        mask=torch.cat([a.mask, b.mask]),
-        pooled=torch.cat([a.pooled, b.pooled]),
+        tokens=torch.cat([t.tokens for t in texts]),
+        mask=torch.cat([t.mask for t in texts]),
+        pooled=torch.cat([t.pooled for t in texts]),
     )

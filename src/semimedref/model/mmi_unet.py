@@ -77,6 +77,14 @@ class MMIUNet(Segmenter):
         """Map images (B, 1, H, W) and text to logits (B, 1, H, W)."""
         for side in image.shape[-2:]:
             self.check_side(side)
+        skips = self._fuse(image, text)
+        x = skips.pop()
+        for block in self.decoder:
+            x = block(x, skips.pop())
+        return self.head(x)
+
+    def _fuse(self, image: Tensor, text: TextFeatures) -> list[Tensor]:
+        """The map of every level, text mixed in."""
         mask = text.mask if self.mask_padding else None
         x, tokens = self.image_encoder.adapt(image), text.tokens
         skips: list[Tensor] = []
@@ -87,14 +95,15 @@ class MMIUNet(Segmenter):
             x = fused + x  # fused already holds x: the next level sees 2x + update
             if updated is not None:
                 tokens = text.tokens + updated
-        x = skips.pop()
-        for block in self.decoder:
-            x = block(x, skips.pop())
-        return self.head(x)
+        return skips
 
     def image_features(self, image: Tensor) -> Tensor:
         """Return the last map (B, C4, H / 32, W / 32) of a text-free pass through the trunk."""
         return self.image_encoder(image)[-1]
+
+    def fused_features(self, image: Tensor, text: TextFeatures) -> Tensor:
+        """Return the last map (B, C4, H / 32, W / 32) with text mixed in."""
+        return self._fuse(image, text)[-1]
 
     def check_side(self, side: int) -> None:
         """Accept 96, 160, 224, 288, ...: the last map must have an odd side above 1."""

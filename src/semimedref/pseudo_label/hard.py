@@ -11,6 +11,7 @@ class Hard:
     def __init__(self, *, threshold: float) -> None:
         self.threshold = threshold
 
-    def __call__(self, probability: Tensor) -> Tensor:
+    def __call__(self, probability: Tensor, *, threshold: float | None = None) -> Tensor:
         """Target 0 or 1 for every pixel of P (B, 1, H, W)."""
-        return (probability >= self.threshold).to(probability.dtype)
+        cut = self.threshold if threshold is None else threshold
+        return (probability >= cut).to(probability.dtype)

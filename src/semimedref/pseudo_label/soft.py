@@ -12,6 +12,7 @@ class Soft:
     def __init__(self, *, threshold: float, temperature: float) -> None:
         self.threshold, self.temperature = threshold, temperature
 
-    def __call__(self, probability: Tensor) -> Tensor:
+    def __call__(self, probability: Tensor, *, threshold: float | None = None) -> Tensor:
         """Target in (0, 1) for every pixel of P (B, 1, H, W)."""
-        return torch.sigmoid((probability - self.threshold) / self.temperature)
+        cut = self.threshold if threshold is None else threshold
+        return torch.sigmoid((probability - cut) / self.temperature)

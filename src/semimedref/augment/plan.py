@@ -1,0 +1,67 @@
+"""What the host decides about a strong view before the step: donors, boxes, candidate sentences.
+
+Whether a patch is pasted, and for some variants where, is the teacher's decision and stays on the
+device. So the host prepares every sentence that could result, and the device picks one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Host decisions for a batch of B samples with C candidate sentences each."""
+
+    sentences: tuple[tuple[str, ...], ...]  # (B, C); the first is the one without a mix
+    donor: Tensor  # (B,) int64: whose patch a sample may receive
+    box: Tensor  # (B, 4) int64, pixels: left, top, right, bottom
+    allowed: Tensor  # (B,) bool: whether a patch may be pasted at all
+    flip: Tensor  # (B,) bool
+    texts: Any = None  # the B * C sentences, prepared for the text encoder
+
+    @property
+    def candidates(self) -> int:
+        """C."""
+        return len(self.sentences[0])
+
+    def prepared(self, prepare: Callable[[Sequence[str]], Any]) -> Plan:
+        """With all candidate sentences tokenized or looked up."""
+        return replace(self, texts=prepare([s for row in self.sentences for s in row]))
+
+    def to(self, device: object) -> Plan:
+        """On a device; copies do not block."""
+        names = ("donor", "box", "allowed", "flip")
+        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in names}
+        return replace(self, texts=self.texts.to(device), **moved)
+
+
+def empty_plan(sentences: Sequence[str], side: int) -> Plan:
+    """No mix: every sample keeps its image and has one sentence."""
+    n = len(sentences)
+    return Plan(
+        sentences=tuple((s,) for s in sentences),
+        donor=torch.arange(n),
+        box=torch.tensor([[0, 0, side, side]]).repeat(n, 1),
+        allowed=torch.zeros(n, dtype=torch.bool),
+        flip=torch.zeros(n, dtype=torch.bool),
+    )
+
+
+def derangement(u: np.ndarray) -> np.ndarray:
+    """A donor for every sample, never itself: one cycle through a random order of the batch."""
+    order = np.argsort(u, kind="stable")
+    donor = np.empty_like(order)
+    donor[order] = np.roll(order, -1)
+    return donor
+
+
+def permutation(u: np.ndarray) -> np.ndarray:
+    """A random permutation, in which a sample may be its own donor (the release)."""
+    return np.argsort(u, kind="stable")

@@ -1,0 +1,209 @@
+"""T-PatchMix: image patch, pseudo-mask and positional words of two samples mixed together.
+
+Batched tensor code without a host sync: who gives to whom, where a phrase allows a patch and which
+sentences could result are planned on the host; what the teacher decides stays on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semimedref.augment.plan import Plan, derangement, permutation
+from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
+from semimedref.text.spans import Writing, conflict, conjoin, phrases
+from semimedref.text.vocabulary import vocabulary as look_up
+
+VARIANTS = ("random", "pos", "prob", "hybrid")
+_EPSILON = 1e-6  # of the lesion ratio's denominator
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Strong images, mixed probabilities, and per sample whether and where a patch was pasted."""
+
+    image: Tensor  # (B, 1, H, W)
+    probability: Tensor  # (B, 1, H, W)
+    patch: Tensor  # (B, 1, H, W) M, before the gate
+    gated: Tensor  # (B, 1, H, W) M-hat
+    pasted: Tensor  # (B,) bool
+    choice: Tensor  # (B,) int64: the candidate sentence that is true now
+
+
+def patch_mask(corner: Tensor, side: int, height: int, width: int) -> Tensor:
+    """M: ones in the square of ``side`` pixels at ``corner`` (B, 2) = (x, y)."""
+    x = torch.arange(width, device=corner.device)[None, None, :]
+    y = torch.arange(height, device=corner.device)[None, :, None]
+    left, top = corner[:, 0, None, None], corner[:, 1, None, None]
+    inside = (x >= left) & (x < left + side) & (y >= top) & (y < top + side)
+    return inside[:, None].to(torch.float32)
+
+
+def mix(ours: Tensor, donor: Tensor, mask: Tensor) -> Tensor:
+    """(1 - M) * ours + M * donor (paper, Eqs. patch mixing and mixed pseudo-mask)."""
+    return torch.lerp(ours, donor, mask)
+
+
+def lesion_gate(probability: Tensor, patch: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
+    """r_i = sum(P_j M) / (sum M + eps) and M-hat = M * 1[r_i >= delta] (paper, Eq. gate)."""
+    ratio = (probability * patch).sum((1, 2, 3)) / (patch.sum((1, 2, 3)) + _EPSILON)
+    keep = (ratio >= threshold).to(patch.dtype)
+    return ratio, patch * keep[:, None, None, None]
+
+
+def uniform_corner(box: Tensor, side: int, u: Tensor) -> Tensor:
+    """A patch anywhere inside ``box`` (B, 4) = (left, top, right, bottom); u is (B, 2)."""
+    room = (box[:, 2:] - box[:, :2] - side).clamp(min=0)
+    return box[:, :2] + torch.floor(u * (room + 1)).to(box.dtype).minimum(room)
+
+
+def positive_corner(
+    probability: Tensor, box: Tensor, side: int, *, threshold: float, u: Tensor
+) -> tuple[Tensor, Tensor]:
+    """A patch centered on a random pixel of ``box`` where P_j >= delta, shifted to lie inside.
+
+    Returns:
+        The corner (B, 2), and whether such a pixel exists (B,).
+    """
+    height, width = probability.shape[-2:]
+    x = torch.arange(width, device=box.device)[None, None, :]
+    y = torch.arange(height, device=box.device)[None, :, None]
+    left, top, right, bottom = (box[:, k, None, None] for k in range(4))
+    inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    positive = ((probability[:, 0] >= threshold) & inside).flatten(1).to(torch.int32)
+    rank = positive.cumsum(1, dtype=torch.int32)  # integers: deterministic on every device
+    count = rank[:, -1]
+    wanted = torch.floor(u * count).to(torch.int32).minimum((count - 1).clamp(min=0))
+    place = (rank > wanted[:, None]).to(torch.int32).argmax(1)
+    center = torch.stack([place % width, place // width], 1)
+    last = (box[:, 2:] - side).maximum(box[:, :2])
+    corner = (center - side // 2).maximum(box[:, :2]).minimum(last)
+    return corner, count > 0
+
+
+class TPatchMix:
+    """One square patch of a donor, where its sentence and its teacher map allow it.
+
+    Args:
+        variant: ``random`` (anywhere), ``pos`` (in the box of a phrase of the donor), ``prob`` (on
+            a pixel where the teacher is sure), ``hybrid`` (both).
+        probability: of trying to mix a sample.
+        patch: side of the square in pixels at ``reference_side``, scaled to other sides.
+        reference_side: see patch.
+        threshold: delta, of teacher-positive pixels and of the lesion gate.
+        gate_image: paste into the image only what passes the gate; false is the literal equation.
+        self_pairs: a sample may be its own donor.
+        vocabulary: regions of the data set's sentences.
+        writing: how its sentences count.
+    """
+
+    draws = 6
+
+    def __init__(
+        self,
+        *,
+        variant: str,
+        probability: float,
+        patch: int,
+        reference_side: int,
+        threshold: float,
+        gate_image: bool,
+        self_pairs: bool,
+        vocabulary: str,
+        writing: Writing,
+    ) -> None:
+        if variant not in VARIANTS:
+            raise UserError(f"augment variant '{variant}': expected {', '.join(VARIANTS)}")
+        self.variant, self.probability, self.threshold = variant, probability, threshold
+        self.patch, self.reference_side = patch, reference_side
+        self.gate_image, self.self_pairs = gate_image, self_pairs
+        self.vocabulary, self.writing = vocabulary, writing
+        self.regions = look_up(vocabulary).boxes
+
+    def plan(self, batch: Batch, u: np.ndarray) -> Plan:
+        """Donors, boxes and candidate sentences for a batch on the host; u is (B, draws)."""
+        side, n = batch.image.shape[-1], len(batch)
+        donor = (permutation if self.self_pairs else derangement)(u[:, 0])
+        tried = (u[:, 1] < self.probability) & ((donor != np.arange(n)) | self.self_pairs)
+        rows, boxes, allowed = [], [], []
+        for i, j in enumerate(donor):
+            texts, box, free = self._candidates(batch, i, int(j), u[i, 2], side)
+            rows.append(texts)
+            boxes.append(box)
+            allowed.append(bool(tried[i]) and free)
+        return Plan(
+            sentences=tuple(rows),
+            donor=torch.from_numpy(donor),
+            box=torch.tensor(boxes),
+            allowed=torch.tensor(allowed),
+            flip=torch.zeros(n, dtype=torch.bool),
+        )
+
+    def _candidates(
+        self, batch: Batch, i: int, j: int, u: float, side: int
+    ) -> tuple[tuple[str, ...], tuple[int, int, int, int], bool]:
+        """The sentences that sample i could end with, where the patch may lie, and whether."""
+        own, whole = batch.sentences[i], (0, 0, side, side)
+        if self.variant in ("random", "prob"):
+            added = [self._add(own, (k,)) for k in range(len(self.regions))]
+            return (own, *added), whole, True
+        found = [p for p in phrases(batch.sentences[j], self.vocabulary) if p.regions]
+        q_i, q_j = (batch.position[k].int().tolist() for k in (i, j))
+        if not found or conflict(q_i, q_j, self.vocabulary):
+            return (own, own), whole, False
+        phrase = found[min(int(u * len(found)), len(found) - 1)]
+        return (own, self._add(own, phrase.regions)), self._box(phrase.regions, side), True
+
+    def _add(self, text: str, regions: Sequence[int]) -> str:
+        return conjoin(text, regions, self.vocabulary, self.writing)
+
+    def _box(self, regions: Sequence[int], side: int) -> tuple[int, int, int, int]:
+        """The smallest box around the phrase's regions, in pixels: left, top, right, bottom."""
+        boxes = [self.regions[k] for k in regions]
+        return (
+            round(min(b.left for b in boxes) * side),
+            round(min(b.top for b in boxes) * side),
+            round(max(b.right for b in boxes) * side),
+            round(max(b.bottom for b in boxes) * side),
+        )
+
+    def mix(self, image: Tensor, probability: Tensor, plan: Plan, u: Tensor) -> Mixed:
+        """Paste the donors' patches on the device; u is (B, draws)."""
+        height, width = image.shape[-2:]
+        side = round(self.patch / self.reference_side * width)
+        given = probability.index_select(0, plan.donor)
+        allowed = plan.allowed
+        if self.variant in ("prob", "hybrid"):
+            corner, found = positive_corner(
+                given, plan.box, side, threshold=self.threshold, u=u[:, 3]
+            )
+            allowed = allowed & found
+        else:
+            corner = uniform_corner(plan.box, side, u[:, 4:6])
+        patch = patch_mask(corner, side, height, width) * allowed[:, None, None, None]
+        _, gated = lesion_gate(given, patch, self.threshold)
+        donor_image = image.index_select(0, plan.donor)
+        pasted = gated.amax((1, 2, 3)) > 0
+        return Mixed(
+            image=mix(image, donor_image, gated if self.gate_image else patch),
+            probability=mix(probability, given, gated),
+            patch=patch,
+            gated=gated,
+            pasted=pasted,
+            choice=self._choose(pasted, corner + side // 2, height, width),
+        )
+
+    def _choose(self, pasted: Tensor, center: Tensor, height: int, width: int) -> Tensor:
+        """Which candidate sentence is true now: 0 without a patch."""
+        if self.variant in ("pos", "hybrid"):
+            return pasted.long()
+        y, x = center[:, 1] / height, center[:, 0] / width
+        inside = [
+            (y >= b.top) & (y < b.bottom) & (x >= b.left) & (x < b.right) for b in self.regions
+        ]
+        return pasted * (1 + torch.stack(inside, 1).to(torch.int32).argmax(1))

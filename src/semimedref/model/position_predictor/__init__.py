@@ -1,0 +1,1 @@
+"""Image-only predictors of the regions that a report names, and what they cost."""

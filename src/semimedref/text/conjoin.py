@@ -1,0 +1,181 @@
+"""Add a donor's phrase to a sentence so that the mixed sentence is true (paper, T-PatchMix)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from semimedref.errors import UserError
+from semimedref.text import lungs, quadrants
+from semimedref.text.caption import NUMBERS
+from semimedref.text.position import find
+from semimedref.text.span import Span, blanks, put
+from semimedref.text.spelling import Token
+from semimedref.text.vocabulary import LUNGS
+from semimedref.text.vocabulary import vocabulary as look_up
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How the reports of a data set count and abbreviate.
+
+    Attributes:
+        count: "regions" if the number is that of the named regions, "increment" if it counts
+            lesions, so that a pasted one adds 1.
+        cap: The largest number that the reports use, or None.
+        always_plural: Whether they write "one infected areas".
+        whole: What stands for all levels of a side, or None to list them.
+    """
+
+    count: str
+    cap: int | None
+    always_plural: bool
+    whole: str | None
+
+    def __post_init__(self) -> None:
+        if self.count not in ("regions", "increment"):
+            raise UserError(
+                f"unknown count rule {self.count!r}, expected regions or increment; "
+                "set `writing.count` in the option file of the data set"
+            )
+
+
+def conjoin(text: str, regions: Sequence[int], vocabulary: str, writing: Writing | None) -> str:
+    """The sentence with the regions of a donor's phrase added, so that it parses to the union.
+
+    Args:
+        text: The complete sentence of the image that receives the patch.
+        regions: Region indices of the phrase, as in `Span.regions`.
+        vocabulary: Name of the vocabulary of the data set.
+        writing: How its reports count; answers without a count need none.
+    """
+    return _conjoin(text, tuple(regions), look_up(vocabulary).name, writing)
+
+
+@lru_cache(maxsize=16384)  # few sentences meet few phrases many times
+def _conjoin(text: str, regions: tuple[int, ...], name: str, writing: Writing | None) -> str:
+    words = look_up(name)
+    named = {i for span in find(text, name) for i in span.regions}
+    fresh = sorted(set(regions) - named)
+    if words.organ is None:
+        return _append(text, fresh)
+    if writing is None:
+        raise UserError(f"the vocabulary {name!r} needs `writing` in the data set's options")
+    if fresh:
+        text = _join(text, fresh, writing.whole)
+    union = named | set(regions)
+    text = _update_header(text, union, writing)
+    if _named(text) != union:  # phrases too odd to be amended one by one
+        text = _rewrite(text, LUNGS.phrase(union, writing.whole))
+    return text
+
+
+def append_phrase(text: str, phrase: str, vocabulary: str) -> str:
+    """The sentence with "and phrase" after its first phrase and nothing else changed.
+
+    This is what the published code does; count and laterality may become untrue.
+    """
+    named = [span for span in find(text, vocabulary) if span.regions]
+    if not named or text[named[0].start : named[0].end].lower() == phrase.lower():
+        return text
+    return put(text, named[0].end, named[0].end, f" and {phrase}")
+
+
+def _append(text: str, fresh: Sequence[int]) -> str:
+    for region in fresh:
+        stop = "" if text.rstrip()[-1:] in ".!?" else "."
+        text = f"{text.rstrip()}{stop} {quadrants.added_sentence(region)}"
+    return text
+
+
+def _named(text: str) -> set[int]:
+    return {i for span in find(text, LUNGS.name) for i in span.regions}
+
+
+def _join(text: str, fresh: Sequence[int], whole: str | None) -> str:
+    # A side that was inferred from the other phrases is written out before these change.
+    for span in reversed(find(text, LUNGS.name)):
+        if span.regions and not span.sides:
+            text = put(text, span.start, span.end, LUNGS.phrase(span.regions, whole))
+    for side in LUNGS.sides:
+        added = [i for i in fresh if LUNGS.cells[i].side == side]
+        if added:
+            text = _add_to_side(text, side, added, whole)
+    return text
+
+
+def _add_to_side(text: str, side: str, added: Sequence[int], whole: str | None) -> str:
+    spans = find(text, LUNGS.name)
+    own = _phrase_of_side(spans, side)
+    if own is not None:
+        article = re.match(r"the\s+", text[own.start : own.end], flags=re.I)
+        start = own.start + (article.end() if article else 0)
+        return put(text, start, own.end, LUNGS.phrase({*own.regions, *added}, whole))
+    phrase = LUNGS.phrase(added, whole)
+    if not spans and not blanks(text, LUNGS):
+        stop = re.search(r"[\s.]*$", text)
+        at = stop.start() if stop else len(text)
+        return f"{text[:at]}, {phrase}{text[at:] or '.'}"
+    first, last = _stretch(text)
+    leads = spans and spans[0].start == first and side not in spans[0].sides
+    if leads and side == LUNGS.sides[0]:
+        return put(text, first, first, f"{phrase} and ")
+    return put(text, last, last, f" and {phrase}")
+
+
+def _phrase_of_side(spans: Sequence[Span], side: str) -> Span | None:
+    """The phrase to extend: one that names regions of this side only, else an empty slot."""
+    named = [s for s in spans if s.regions and s.sides == (side,)]
+    slots = [s for s in spans if s.slot and s.sides in ((side,), ())]
+    return next(iter(named + slots), None)
+
+
+def _stretch(text: str) -> tuple[int, int]:
+    places = [(s.start, s.end) for s in find(text, LUNGS.name)] + blanks(text, LUNGS)
+    return min(s for s, _ in places), max(e for _, e in places)
+
+
+def _rewrite(text: str, phrase: str) -> str:
+    return put(text, *_stretch(text), phrase)
+
+
+def _update_header(text: str, union: set[int], writing: Writing) -> str:
+    """Bring laterality, number and "area(s)" in line with the regions."""
+    tokens = lungs.header(text)
+    changes = _new_count(text, tokens, len(union), writing)
+    bilateral = len({LUNGS.cells[i].side for i in union}) > 1
+    for token, after in itertools.pairwise(tokens):
+        absent = token.meaning == "no" and after.meaning in ("pulmonary", "infection")
+        if absent or (token.meaning == "unilateral" and bilateral):
+            word = "bilateral" if bilateral else "unilateral"
+            if text[token.start].isupper():
+                word = word.capitalize()
+            changes.append((token.start, token.end, word))
+    for start, end, word in sorted(changes, reverse=True):
+        text = put(text, start, end, word)
+    return text
+
+
+def _new_count(
+    text: str, tokens: Sequence[Token], regions: int, writing: Writing
+) -> list[tuple[int, int, str]]:
+    """What to write over the number and over "area(s)", if the count changes."""
+    counted = [t for t in tokens if (t.meaning or "").startswith("number ")]
+    areas = [t for t in tokens if t.meaning == "area"]
+    if not counted or not areas:
+        return []
+    old = max(int((t.meaning or "").split()[1]) for t in counted)  # "two one infected area"
+    new = regions if writing.count == "regions" else old + 1
+    if writing.cap is not None:
+        new = min(new, max(writing.cap, old))
+    if new == old:
+        return []
+    number = NUMBERS[new] if new < len(NUMBERS) else str(new)
+    area = "area" if new == 1 and not writing.always_plural else "areas"
+    changes = [(counted[0].start, counted[-1].end, number)]
+    if text[areas[-1].start : areas[-1].end].lower() != area:
+        changes.append((areas[-1].start, areas[-1].end, area))
+    return changes
