@@ -235,6 +235,9 @@ def test_a_full_disk_while_training_keeps_the_previous_checkpoint(smoke, tmp_pat
         ("hardware.threads=0", "from 1 on"),
         ("+trainer.foo=1", "trainer.foo"),
         ("overlays=alwys", "always"),
+        ("trainer.lr=-1", "from 0 on"),
+        ("trainer.lr=fast", "a number"),
+        ("ratio.fraction=abc", "a number"),
     ],
 )
 def test_a_value_that_cannot_be_meant(smoke, override, expected):
@@ -335,3 +338,36 @@ def test_a_run_that_finished_while_we_waited_is_not_trained_again(compose_smoke,
     monkeypatch.setattr(folder.RunFolder, "result", blind_once)
     assert run.run(cfg) == score
     assert next(Path(cfg.run_root).glob("*/best.pt")).stat().st_mtime_ns == before
+
+
+def test_an_option_that_is_a_number(smoke):
+    assert_one_clear_line(semimedref("train", *smoke, "seed=7"), "seed.value=7")
+
+
+def test_a_misspelt_option_lists_the_options_and_nothing_else():
+    done = semimedref("train", "method=supervizd")
+    assert_one_clear_line(done, "supervised, teacher_student")
+    assert "Config" not in done.stderr
+
+
+def test_unquoted_commas_in_a_csv_are_refused(trained, picture, tmp_path):
+    texts = tmp_path / "texts.csv"
+    texts.write_text(f"image,text\nchest.png,{TEXT}\n")
+    done = semimedref("predict", f"run={trained}", f"image={picture.parent}", f"texts={texts}")
+    assert_one_clear_line(done, "line 2", "commas")
+
+
+def test_a_sentence_that_is_cut_or_names_no_place_is_noted(trained, picture, tmp_path):
+    done = semimedref("predict", f"run={trained}", f"image={picture}", f"out={tmp_path / 'out'}",
+                      f"text={'very ' * 30} large infection")  # fmt: skip
+    assert done.returncode == 0
+    assert "no position is recognized" in done.stderr and "max_tokens" in done.stderr
+
+
+def test_an_import_error_in_a_users_package_is_named(smoke, tmp_path):
+    package = tmp_path / "my_lab"
+    package.mkdir()
+    (package / "__init__.py").write_text("from nowhere import nothing\n")
+    done = semimedref("train", *smoke, "model._target_=my_lab.net.Net", "trusted_packages=[my_lab]",
+                      env=os.environ | {"PYTHONPATH": str(tmp_path)})  # fmt: skip
+    assert_one_clear_line(done, "my_lab.net.Net", "nowhere")

@@ -118,6 +118,11 @@ def test_parts_that_a_method_does_not_use_do_not_split_its_runs():
     assert signature(plain[0]) == signature(plain[1])
 
 
+def test_strong_views_do_not_split_supervised_runs():
+    plain = [resolved(compose(["method=supervised", f"augment={a}"])) for a in ("none", "spc")]
+    assert signature(plain[0]) == signature(plain[1])
+
+
 def test_weights_are_signed_by_content_and_not_by_path(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

@@ -121,6 +121,8 @@ def _bad_input(error: BaseException) -> str | None:
         from semimedref.composition_errors import explain
 
         return explain(error)
+    if isinstance(error, ValueError) and "Config group override must be" in str(error):
+        return "an option is a name, not a number: e.g. seed=s42; any other value: seed.value=7"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"{error.strerror}: free space or set run_root=FOLDER; the same command continues"
     if isinstance(error, OSError) and error.filename is not None:

@@ -19,6 +19,7 @@ def explain(error: BaseException) -> str:
     option = re.search(r"Could not find '([^']+)'", text)
     if option:
         listed = text.partition("Available options in")[2].partition(":")[2]
+        listed = listed.partition("Config search path")[0]
         choices = [c for c in listed.split() if c.isidentifier() or c.replace("pct", "").isalnum()]
         return f"there is no option '{option[1]}': expected one of {', '.join(choices)}"
     return f"{text} {cause}".strip()

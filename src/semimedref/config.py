@@ -58,10 +58,22 @@ def build(cfg: DictConfig, group: str) -> Any:  # noqa: ANN401 - whatever the op
             if isinstance(cause, UserError):
                 raise cause from None
             cause = cause.__cause__
-        detail = " ".join(str(error).split())
-        raise UserError(
-            f"{group}: {detail} (a class of your own package needs trusted_packages=[your_package])"
-        ) from error
+        detail = " ".join(f"{error} {_root_cause(error)}".split())
+        hint = (
+            ""
+            if cfg.trusted_packages
+            else (" (a class of your own package needs trusted_packages=[your_package])")
+        )
+        raise UserError(f"{group}: {detail}{hint}") from error
+
+
+def _root_cause(error: BaseException) -> str:
+    """What was wrong first, if it is not the error itself."""
+    cause: BaseException | None = error.__cause__ or error.__context__
+    deepest = None
+    while cause is not None:
+        deepest, cause = cause, cause.__cause__ or cause.__context__
+    return "" if deepest is None else f"[{type(deepest).__name__}: {deepest}]"
 
 
 def resolved(cfg: DictConfig) -> dict[str, Any]:
@@ -100,10 +112,12 @@ def run_name(plain: dict[str, Any]) -> str:
 
 def labels(plain: dict[str, Any]) -> dict[str, str]:
     """The paper's words for the components of a run."""
-    method = plain["method"]
+    method, fraction = plain["method"], plain["ratio"]["fraction"]
+    if not isinstance(fraction, int | float):
+        raise UserError(f"ratio.fraction={fraction}: expected a number, 0 < fraction <= 1")
     return {
         "dataset": plain["dataset"]["name"],
-        "ratio": f"{100 * plain['ratio']['fraction']:g}pct",
+        "ratio": f"{100 * fraction:g}pct",
         "model": method["model"]["_target_"].split(".")[-2],
         "method": method["_target_"].split(".")[-2],
         "seed": f"s{plain['seed']['value']}",

@@ -89,8 +89,8 @@ class RunFolder:
             except OSError as error:
                 file.seek(0)
                 raise UserError(
-                    f"{self.name} is being trained already by {file.read() or 'another process'}: "
-                    "`semimedref status` shows its progress"
+                    f"{self.name} is being trained already by {_holder(file.read())}: "
+                    f"{self.path / 'train.log'} shows its progress"
                 ) from error
             _HELD.add(file.fileno())
             file.truncate(0)
@@ -153,6 +153,14 @@ class RunFolder:
         for case, patient, row in zip(ids, patients, table.tolist(), strict=True):
             writer.writerow([case, patient, *row, f"{dice(*row):.6f}"])
         write_atomic(self.path / "per_image.csv", text.getvalue())
+
+
+def _holder(text: str) -> str:
+    try:
+        found = json.loads(text)
+        return f"process {found['pid']} on {found['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
 
 
 def _drop_locks() -> None:

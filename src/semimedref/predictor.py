@@ -52,8 +52,14 @@ class Predictor:
         self.method.to(self.hardware.device).train(False)
         self.method.load_weights(checkpoint.pick(checkpoint.load(folder / "best.pt"), "weights"))
         self.weights, self.side = weights, cfg.scale.image_side
-        self.threshold = cfg.trainer.threshold
+        self.threshold, self.vocabulary = cfg.trainer.threshold, cfg.dataset.vocabulary
         self.method.network(weights)
+
+    def names_a_position(self, text: str) -> bool:
+        """Whether the sentence names a region that the data set's vocabulary knows."""
+        from semimedref.text.position import parse
+
+        return any(parse(text, self.vocabulary))
 
     def __call__(self, image: Source, text: str) -> Prediction:
         """Segment what the sentence refers to."""

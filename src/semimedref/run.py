@@ -90,9 +90,10 @@ def _train_and_test(
     result["test"] = parts.test(folder)
     folder.write_json("result.json", result)
     (folder.path / "last.pt").unlink(missing_ok=True)
+    test = result["test"]
     log.info(
-        "test dice %.4f  miou %.4f  text gap %.4f",
-        result["test"]["dice"], result["test"]["miou"], result["test"]["text_gap"],
+        "test, in percent: dice %.2f  miou %.2f  text gap %.2f   in %s",
+        100 * test["dice"], 100 * test["miou"], 100 * test["text_gap"], folder.path,
     )  # fmt: skip
     return result
 
@@ -141,6 +142,7 @@ class Parts:
             split_seed=cfg.ratio.split_seed,
             rounding=self.dataset.rounding,
         )
+        log.info("%d labeled and %d unlabeled images", len(labeled), len(unlabeled))
         return Trainer(
             trainer_config(cfg),
             method=self.method,

@@ -38,6 +38,8 @@ class TrainerConfig:
         for key in ("steps_per_epoch", "patience"):
             value = getattr(self, key)
             _expect(f"trainer.{key}", value, "null or a number from 1 on", _positive_or_none)
+        for key in ("lr", "min_lr", "weight_decay", "warmup_epochs", "threshold"):
+            _expect(f"trainer.{key}", getattr(self, key), "a number from 0 on", _number)
         for key, words in _WORDS.items():
             value = getattr(self, key)
             _expect(f"trainer.{key}", value, " or ".join(words), lambda v, w=words: v in w)
@@ -60,6 +62,10 @@ def _expect(key: str, value: object, wanted: str, fits: Callable[[Any], bool]) -
 
 def _positive(value: object) -> bool:
     return isinstance(value, int) and value >= 1
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _positive_or_none(value: object) -> bool:

@@ -47,6 +47,9 @@ def predict_command(args: list[str]) -> int:
         folder, weights=options["weights"], device=options["device"], overrides=overrides(args)
     )
     quiet = len(pairs) == 1 or not sys.stderr.isatty()
+    for text in {text for _, text in pairs}:
+        if not predictor.names_a_position(text):
+            print(f"note: no position is recognized in: {text}", file=sys.stderr)
     names = _names([image for image, _ in pairs])
     for (image, text), name in tqdm(list(zip(pairs, names, strict=True)), disable=quiet):
         _write(predictor(image, text), out, name)
@@ -103,6 +106,11 @@ def _pairs(image: Path, text: str, texts: str) -> list[tuple[Path, str]]:
     if not rows or not {"image", "text"} <= set(rows[0]):
         found = ", ".join(rows[0]) if rows else "nothing"
         raise UserError(f"texts={texts} has the columns {found}: expected image,text")
+    torn = [k for k, r in enumerate(rows, start=2) if None in r]
+    if torn:
+        raise UserError(
+            f'texts={texts}, line {torn[0]}: too many columns; put sentences with commas in "…"'
+        )
     files = {f.name: f for f in image.iterdir() if f.suffix.lower() in _SUFFIXES}
     missing = [r["image"] for r in rows if r["image"] not in files]
     if missing:

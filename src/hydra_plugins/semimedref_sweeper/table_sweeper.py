@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,9 +128,10 @@ def _conclude(
     left = sum(s not in ("done", "failed") for s in states.values())
     if tried:
         print(_headline(list(states.values()), left), flush=True)
-    unfinished = [c for c in tried if states[c.signature] != "done"]
+    unfinished = [c for c in tried if states[c.signature] not in ("done", "running")]
     if unfinished:
+        words = shlex.join(experiment.overrides)
         raise UserError(
             f"{len(unfinished)} of {len(tried)} cells did not finish: "
-            f"`semimedref status experiment={experiment.name}` says why"
+            f"`semimedref status {words}` says why"
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from semimedref.dataset.sample import Split
+from semimedref.errors import UserError
 
 _TILES, _COLUMNS, _SIDE, _CAPTION = 12, 3, 220, 46
 
@@ -31,7 +32,10 @@ def contact_sheet(split: Split, path: Path) -> None:
         lines = textwrap.wrap(split.texts[i], 68)[:3]
         pen.multiline_text((x + 2, y + _SIDE + 2), "\n".join(lines), fill="black", font_size=12)
     path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(path)
+    try:
+        sheet.save(path)
+    except ValueError as error:
+        raise UserError(f"out={path}: expected the name of a picture, such as sheet.png") from error
 
 
 def _gray(image: np.ndarray) -> np.ndarray:

@@ -67,6 +67,9 @@ def report_command(args: Sequence[str]) -> int:
 
 def diff_command(args: Sequence[str]) -> int:
     """``semimedref diff RUN_A RUN_B`` or ``semimedref diff experiment=NAME "Row A" "Row B"``."""
+    root = next((a.removeprefix("run_root=") for a in args if a.startswith("run_root=")), RUN_ROOT)
+    if not any(a.startswith("experiment=") for a in args):
+        args = [a for a in args if not a.startswith("run_root=")]
     overrides = [arg for arg in args if _is_override(arg)]
     names = [arg for arg in args if not _is_override(arg)]
     if len(names) != 2:
@@ -78,7 +81,7 @@ def diff_command(args: Sequence[str]) -> int:
         a, b = configdiff.matching_cells(_expand("diff", overrides), *names)
         found = configdiff.differences(a.config, b.config)
     else:
-        folders = [run_folder(name, RUN_ROOT) for name in names]
+        folders = [run_folder(name, root) for name in names]
         found = configdiff.differences(*(store.load_config(folder) for folder in folders))
     print(configdiff.render(found, *(Path(name).name or name for name in names)), end="")
     return 0

@@ -1,5 +1,7 @@
 """The contract of text encoders: padding rule, freezing, dropout and the table of features."""
 
+import logging
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +12,8 @@ from torch import Tensor, nn
 from semimedref.errors import UserError
 from semimedref.model.encoders.tokenizer import PAD, Tokenizer
 from semimedref.model.segmenter import TextFeatures, TextInput
+
+log = logging.getLogger(__name__)
 
 
 class TextEncoder(nn.Module, ABC):
@@ -99,6 +103,7 @@ class TextEncoder(nn.Module, ABC):
         for text in sentences:
             if text not in self._ids:
                 self._ids[text] = self._tokenize(text, self.max_tokens)
+                self._warn_if_cut(text)
         ids = torch.full((len(sentences), self.max_tokens), PAD, dtype=torch.int64)
         mask = torch.zeros(len(sentences), self.max_tokens, dtype=torch.bool)
         for i, text in enumerate(sentences):
@@ -106,6 +111,14 @@ class TextEncoder(nn.Module, ABC):
             ids[i, : len(known)] = torch.tensor(known)
             mask[i, : len(known)] = True
         return TextInput(input_ids=ids, attention_mask=mask, rows=None)
+
+    def _warn_if_cut(self, text: str) -> None:
+        length = len(self._tokenize(text, sys.maxsize))
+        if length > self.max_tokens:
+            log.warning(
+                "a sentence has %d tokens, text_encoder.max_tokens=%d are read: %s",
+                length, self.max_tokens, text,
+            )  # fmt: skip
 
     @torch.inference_mode(False)  # the table outlives an evaluation that adds to it
     def _add_rows(self, texts: list[str]) -> None:
