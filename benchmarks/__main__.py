@@ -9,14 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.measure import Comparison
 from benchmarks.size import FULL, Size
 from benchmarks.table import render
 
-NAMES = ("text", "data", "ema", "bootstrap", "expansion", "student_pass")
+NAMES = ("text", "data", "ema", "bootstrap", "expansion", "student_pass", "step")
 
 _HOW = """\
 CPU time of one thread (time.process_time): other jobs on the machine count little, though they
@@ -30,16 +30,21 @@ def main(arguments: Sequence[str] | None = None, *, size: Size = FULL) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there, too")
+    parser.add_argument(
+        "--paper-batch", type=int, metavar="N", default=size.paper_batch,
+        help=f"labeled images of the step at the paper's shapes ({size.paper_batch}; paper: 32)",
+    )  # fmt: skip
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.names if name not in NAMES]
     if unknown:
         parser.error(f"no benchmark {unknown[0]}: expected {', '.join(NAMES)}")
+    sized = replace(size, paper_batch=asked.paper_batch)
     _one_thread()
     started = time.monotonic()
     rows: list[Comparison] = []
     for name in asked.names or NAMES:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        rows += importlib.import_module(f"benchmarks.{name}").run(size)
+        rows += importlib.import_module(f"benchmarks.{name}").run(sized)
     machine = _machine()
     print("  ".join(f"{key} {value}" for key, value in machine.items()))
     print(_HOW, render(rows), sep="\n\n")
@@ -65,7 +70,9 @@ def _machine() -> dict[str, str]:
     from semimedref.environment import environment
 
     found = environment()
-    return {"semimedref": __version__} | {k: found[k] for k in ("processor", "torch", "numpy")}
+    load = {"load": " ".join(f"{part:.1f}" for part in os.getloadavg())}
+    names = ("processor", "torch", "numpy")
+    return {"semimedref": __version__} | {k: found[k] for k in names} | load
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 _MACHINE = ("tracking=off", "hardware=cpu", "hardware.threads=1")
 _RANDOM = ("image_encoder.weights=random", "text_encoder.weights=random")
+PAPER = "paper's shapes"  # the label of the step whose batch is ``paper_batch``
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Size:
     patients: int  # of the resampled test set, two images each
     replicates: int
     sweeps: tuple[tuple[str, ...], ...]  # overrides of the expanded experiments
+    steps: dict[str, tuple[str, ...]]  # overrides by label, for the whole step
+    paper_batch: int  # labeled images of the step at the paper's shapes, and as many unlabeled
 
 
 FULL = Size(
@@ -43,6 +46,11 @@ FULL = Size(
         ("experiment=quickstart",),
         ("experiment=quickstart", "seed=s0,s1,s42"),
     ),
+    steps={
+        "CPU scale": ("dataset=phantom", "scale=cpu", *_MACHINE),
+        PAPER: ("dataset=phantom", "scale=paper", *_RANDOM, *_MACHINE),
+    },
+    paper_batch=4,
 )
 
 TINY = Size(
@@ -57,4 +65,6 @@ TINY = Size(
     patients=6,
     replicates=20,
     sweeps=(("experiment=phantom_headroom", "ratio=2pct"),),
+    steps={"smoke size": ("dataset=phantom_tiny", "scale=smoke", *_MACHINE)},
+    paper_batch=2,
 )

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks import step
 from benchmarks.__main__ import NAMES, main
 from benchmarks.measure import compare
-from benchmarks.size import TINY
+from benchmarks.regions import Regions
+from benchmarks.size import PAPER, TINY
 from benchmarks.table import render
 
 
@@ -92,12 +94,32 @@ def one_percent_off(passes):
         ("ema", "_mul_add", lambda teacher, student: None),
         ("bootstrap", "_slow_ci", lambda frame, replicates: (0.0, 1.0)),
         ("student_pass", "_Passes.separate", one_percent_off),
+        ("release_step", "_patch", lambda *given: None),
+        ("release_step", "_contrast", lambda method, image, text, q: image.mean()),
     ],
 )
 def test_two_ways_that_disagree_are_not_timed(name, way, wrong, monkeypatch):
     monkeypatch.setattr(f"benchmarks.{name}.{way}", wrong)
     with pytest.raises(AssertionError):
-        importlib.import_module(f"benchmarks.{name}").run(TINY)
+        importlib.import_module(f"benchmarks.{name.removeprefix('release_')}").run(TINY)
+
+
+def test_nested_regions_of_a_step_count_once():
+    clock = Clock()
+    regions = Regions(clock)
+    inner, before = regions.timed(clock.way(2, 4)), clock.way(1)
+    outer = regions.timed(lambda: (before(), inner()))
+    outer()
+    clock.way(100)()
+    inner()
+    assert regions.inside == 1 + 2 + 4
+
+
+def test_the_batch_of_the_step_at_the_papers_shapes_can_be_chosen():
+    steps = {PAPER: TINY.steps["smoke size"]}
+    (row,) = step.run(replace(TINY, steps=steps, paper_batch=3))
+    assert row.case == f"{PAPER}, 3 + 3 images"
+    assert "images/s" in row.note and "% of our step is not" in row.note
 
 
 def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):

@@ -151,6 +151,23 @@ def test_a_key_added_later_does_not_orphan_old_runs(monkeypatch):
     assert signature(newer) != signature(plain)
 
 
+@pytest.mark.parametrize("augment", ["none", "cutmix", "posaug", "semi_medref"])
+@pytest.mark.parametrize("method", ["supervised", "teacher_student"])
+def test_a_run_from_before_the_added_keys_can_still_be_built(method, augment):
+    options = ["scale=smoke", f"method={method}", f"augment={augment}", "align=pacl"]
+    plain = resolved(compose(options))
+    older = copy.deepcopy(plain)
+    for path in config._history()["added_keys"]:
+        *groups, key = path.split(".")
+        node = older
+        for group in groups:
+            node = node.get(group) or {}
+        node.pop(key, None)
+    assert older != plain
+    assert config.with_added_keys(older)["method"] == plain["method"]
+    assert config.with_added_keys(older)["trainer"] == plain["trainer"]
+
+
 def test_a_component_with_a_new_version_gets_new_runs(monkeypatch):
     plain = resolved(compose([]))
     before = signature(plain)

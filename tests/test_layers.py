@@ -29,6 +29,7 @@ LAYERS = [
         "metrics",
         "seed",
         "config",
+        "combinations",
         "errors",
         "files",
         "options",

@@ -14,10 +14,11 @@ _COMMANDS = {
     "report": ("semimedref.results.commands", "report_command", "one HTML page with table, curves and overlays"),
     "evaluate": ("semimedref.use", "evaluate_command", "score a finished run on a split"),
     "predict": ("semimedref.use", "predict_command", "image and sentence in, mask out"),
+    "analyze": ("semimedref.analysis.commands", "analyze_command", "what a trained run does with words, in numbers and a figure"),
     "data": ("semimedref.dataset.commands", "data_command", "describe or show a data set"),
     "sync": ("semimedref.tracking", "sync_command", "rebuild MLflow from the run folders"),
     "ui": ("semimedref.tracking", "ui_command", "open MLflow on the right store"),
-    "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs or rows differ"),
+    "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs, rows or options differ"),
     "completion": ("semimedref.completion", "completion_command", "print a completion script for bash or zsh"),
 }  # fmt: skip
 
@@ -38,16 +39,25 @@ The same command continues an interrupted run and does nothing when it is done."
     "report": "semimedref report experiment=quickstart",
     "evaluate": """\
 semimedref evaluate run=RUN split=valid                 # RUN: a folder, its name or its signature
-semimedref evaluate run=RUN split=valid weights=teacher texts=shuffled""",
+semimedref evaluate run=RUN split=valid weights=teacher texts=shuffled
+semimedref evaluate run=RUN split=test removal=0.5      # positions removed from half of the sentences
+semimedref evaluate run=RUN split=test route=oracle     # method=ispg: route=zero|ispg|oracle, removal=1 unless said""",
     "predict": """\
 semimedref predict run=RUN image=chest.png text="unilateral pulmonary infection, one infected area, lower left lung."
 semimedref predict run=RUN image=FOLDER texts=texts.csv out=predictions    # columns image,text""",
+    "analyze": """\
+semimedref analyze interventions run=RUN                # positional words masked, fuzzed, removed; others masked
+semimedref analyze swap run=RUN split=test              # left and right exchanged: does the mass cross the midline?
+semimedref analyze attention run=RUN weights=teacher    # attention to positional words, over their share
+semimedref analyze alignment run=RUN_A,RUN_B            # similarity by positional overlap (align=clip, align=pacl)
+semimedref analyze mixing run=RUN                       # lesion score and position overlap of mixed patches
+Figures with images of patients need overlays=always. docs/analyses.md says how each number is defined.""",
     "data": """\
 semimedref data describe dataset=phantom                # counts, texts, the text-blind oracle
 semimedref data show dataset=phantom out=sheet.png      # a contact sheet""",
     "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000",
     "ui": "semimedref ui                                 # tracking.ui_port=5001 for another port",
-    "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'",
+    "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'\nsemimedref diff preset=paper preset=release",
     "completion": 'eval "$(semimedref completion bash)"',
 }  # fmt: skip
 

@@ -32,11 +32,15 @@ def completion_command(args: list[str]) -> int:
 
 
 def words(command: str) -> list[str]:
-    """Commands, or for a command ``group=option`` for every option file."""
+    """Commands, or what can follow one: ``group=option`` for every option file."""
     from semimedref.cli import _COMMANDS
 
     if command not in _COMMANDS:
         return list(_COMMANDS)
+    if command == "analyze":
+        from semimedref.analysis.commands import ANALYSES
+
+        return [*ANALYSES, "run=", "split=", "weights=", "out="]
     root = config_dir()
     files = [f.relative_to(root) for f in root.rglob("*.yaml") if f.parent != root]
     return sorted(f"{f.parent}={f.stem}" for f in files)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 # What decides a result. Networks, encoders, augmentation, alignment and pseudo-labels are inside
 # ``method`` as far as it uses them, so two rows that differ only in an unused part are one run.
 SIGNED = ("dataset", "ratio", "seed", "method", "trainer")
-# Keys of the machine, at any depth: they do not decide a result.
-MACHINE_KEYS = frozenset({"root"})
-FILE_KEYS = frozenset({"weights", "tokenizer"})  # signed by content, not by path
+# At any depth, what does not decide a result: keys of the machine, and further evaluations of it.
+MACHINE_KEYS = frozenset({"root", "axes"})
+FILE_KEYS = frozenset({"weights", "tokenizer", "trunk"})  # signed by content, not by path
 TRUSTED = ("semimedref.*",)
 
 
@@ -105,6 +105,32 @@ def signature(plain: dict[str, Any]) -> str:
     return hashlib.sha1(text.encode()).hexdigest()[:12]
 
 
+def with_added_keys(plain: dict[str, Any]) -> dict[str, Any]:
+    """An older run's configuration with the keys that came later, at what was done before them."""
+    import copy
+
+    plain = copy.deepcopy(plain)
+    for path, old in _history()["added_keys"].items():
+        *groups, key = path.split(".")
+        node: Any = plain
+        for group in groups:
+            node = node.get(group) if isinstance(node, dict) else None
+        if isinstance(node, dict) and key not in node and _takes(node, key):
+            node[key] = old
+    return plain
+
+
+def _takes(node: dict[str, Any], key: str) -> bool:
+    """Whether the class of an option has a parameter of that name."""
+    import inspect
+
+    from hydra.utils import get_object
+
+    if "_target_" not in node:
+        return bool(node)  # a group without a class; an empty one was not chosen
+    return key in inspect.signature(get_object(node["_target_"])).parameters
+
+
 def run_name(plain: dict[str, Any]) -> str:
     """A folder name that a person can read, ending in the signature."""
     return "-".join([*labels(plain).values(), signature(plain)])
@@ -148,7 +174,10 @@ def _strip(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
 
 @lru_cache(maxsize=64)
 def file_identity(weights: str) -> str:
-    """``random``, a hub id, a package with its version, or the hash of the files at a path."""
+    """``random``, a hub id, a package with its version, or the hash of the files at a path.
+
+    Of a run folder, only the best weights count.
+    """
     kind, _, name = weights.partition(":")
     if weights == "random" or kind == "hub":
         return weights
@@ -160,6 +189,7 @@ def file_identity(weights: str) -> str:
         except PackageNotFoundError as error:
             raise UserError(f"weights={weights}: the package is not installed") from error
     path = Path(weights).expanduser()
+    path = path / "best.pt" if (path / "best.pt").is_file() else path
     files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:

@@ -1,46 +1,87 @@
-"""Count true and false pixels of a method on a pool, whatever the batch size."""
+"""Score a method on a pool, whatever the batch size; with other sentences where that is asked."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from semimedref import metrics
 from semimedref import seed as seeds
 from semimedref.augment.plan import Plan
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
 from semimedref.hardware import Hardware
 from semimedref.method.contract import Method
+from semimedref.text.removal import check_share, removed_of
+from semimedref.text.spans import remove
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How a trained run is asked: which weights, which sentences, where positions come from.
+
+    ``removal`` is the share of sentences without positions; a route alone means all of them.
+    """
+
+    weights: str = "student"
+    texts: str = "true"
+    route: str | None = None
+    removal: float | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in what a route implies; refuse what cannot be meant."""
+        if self.texts not in ("true", "shuffled"):
+            raise UserError(f"texts={self.texts} is unknown: expected true or shuffled")
+        if self.removal is None and self.route is not None:
+            object.__setattr__(self, "removal", 1.0)
+        if self.removal is not None:
+            check_share("removal", self.removal)
+
+    def name(self, split: str) -> str:
+        """The file in ``eval/`` that holds the scores."""
+        parts = [split, self.weights, f"{self.texts}_texts"]
+        parts += [] if self.removal is None else [f"removed_{self.removal:g}"]
+        parts += [] if self.route is None else [self.route]
+        return "-".join(parts)
 
 
 def prepare(method: Method, batch: Batch, hardware: Hardware, *, plan: Plan | None = None) -> Batch:
     """The batch on the device, with its sentences tokenized or looked up."""
-    text = method.student.prepare_text(batch.sentences).to(hardware.device)
+    text = method.prepare_text(batch.sentences)
+    text = None if text is None else text.to(hardware.device)
     ready = hardware.place(batch.to(hardware.device))
     plan = None if plan is None else plan.to(hardware.device)
     return replace(ready, text=text, plan=plan)
 
 
 @torch.no_grad()
-def count_pool(
+def measure_pool(
     method: Method,
     pool: Pool,
     hardware: Hardware,
     *,
     threshold: float,
     weights: str = "student",
+    route: str | None = None,
 ) -> np.ndarray:
-    """Counts (N, 3) of every image of a pool, whatever the batch size."""
+    """What the scores are made of, a row for every image of a pool: counts (N, 3) for masks."""
     method.train(False)
     table = []
     for batch in pool.batches(hardware.eval_batch_size):
         ready = prepare(method, batch, hardware)
-        probability = method.predict(ready, weights=weights)
-        table.append(metrics.counts(probability, ready.mask, threshold=threshold))
+        table.append(method.measure(ready, threshold=threshold, weights=weights, route=route))
     return torch.cat(table).cpu().numpy()
+
+
+def reading(pool: Pool, axis: Axis, *, key: str, vocabulary: str) -> tuple[Pool, float]:
+    """The pool with the sentences of an axis, and the share of them that has no positions."""
+    if axis.texts == "shuffled":
+        pool = with_shuffled_texts(pool)
+    if not axis.removal:
+        return pool, 0.0
+    return without_positions(pool, axis.removal, key=key, vocabulary=vocabulary)
 
 
 def with_shuffled_texts(pool: Pool) -> Pool:
@@ -50,11 +91,32 @@ def with_shuffled_texts(pool: Pool) -> Pool:
     return replace(pool, split=replace(pool.split, texts=texts))
 
 
+def without_positions(pool: Pool, share: float, *, key: str, vocabulary: str) -> tuple[Pool, float]:
+    """The pool with all positional phrases of some sentences removed, and how many really are.
+
+    The labels q stay those of the complete sentences. Whether an image is among the ``share`` is
+    decided by a hash of its id (or of its sentence), so a larger share contains a smaller one.
+    """
+    split = pool.split
+    gone = removed_of(split.ids, split.texts, share, key=key)
+    texts = tuple(
+        remove(text, vocabulary) if removed else text
+        for text, removed in zip(split.texts, gone, strict=True)
+    )
+    found = float(np.mean([gone[i] for i in pool.places]))
+    return replace(pool, split=replace(split, texts=texts)), found
+
+
 @torch.no_grad()
 def predict_pool(
     method: Method, pool: Pool, chosen: list[int], hardware: Hardware, *, weights: str = "student"
 ) -> list[np.ndarray]:
     """Foreground probability (H, W) of some images of a pool."""
+    if not method.segments:
+        raise UserError(
+            "this run predicts positions and no masks: choose a run of another method; "
+            "`semimedref evaluate run=…` scores its positions"
+        )
     method.train(False)
     ready = prepare(method, pool.fetch(chosen), hardware)
     return list(method.predict(ready, weights=weights)[:, 0].cpu().numpy())

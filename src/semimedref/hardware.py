@@ -31,6 +31,8 @@ class Hardware:
         if self.deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(self.deterministic)
+        # Nothing reads memory before it is written; filling it took up to 3 % of a pass.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not self.deterministic
         if self.tf32:
             torch.backends.cuda.matmul.allow_tf32 = True

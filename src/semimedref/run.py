@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semimedref import checkpoint, config
+from semimedref.combinations import check_combination
 from semimedref.errors import UserError
 from semimedref.folder import RunFolder
 from semimedref.tracking import open_mirror
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from semimedref.dataset.loaders import Pool
-    from semimedref.dataset.sample import ImageTextDataset
+    from semimedref.dataset.sample import ImageTextDataset, Split
+    from semimedref.evaluate import Axis
     from semimedref.hardware import Hardware
     from semimedref.method.contract import Method
     from semimedref.trainer import Trainer
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_SHOWN = ("dice", "miou", "text_gap", "map", "auroc", "f1")  # at the end of a run
+
 
 def run(cfg: DictConfig) -> float:
-    """Train the run that a configuration names; returns its test Dice."""
+    """Train the run that a configuration names; returns its test Dice (or what selects)."""
     plain = config.resolved(cfg)
+    check_combination(plain)
     folder = RunFolder.create(Path(plain["run_root"]) / config.run_name(plain))
     folder.check_same(config.signed(plain))
     if folder.result() is not None:
@@ -63,13 +68,20 @@ def run(cfg: DictConfig) -> float:
             raise
         finally:
             mirror.close()
-    return float(result["test"]["dice"])
+    return float(result["test"][_selects(result)])
 
 
 def _finished(folder: RunFolder) -> float:
-    score = float(folder.result()["test"]["dice"])
-    print(f"{folder.path} is done: test dice {100 * score:.2f}", flush=True)
+    result = folder.result()
+    name = _selects(result)
+    score = float(result["test"][name])
+    print(f"{folder.path} is done: test {name} {100 * score:.2f}", flush=True)
     return score
+
+
+def _selects(result: dict[str, Any]) -> str:
+    """The score by which the best epoch was kept."""
+    return next(key.removeprefix("val/") for key in result["best"] if key.startswith("val/"))
 
 
 def _train_and_test(
@@ -90,11 +102,8 @@ def _train_and_test(
     result["test"] = parts.test(folder)
     folder.write_json("result.json", result)
     (folder.path / "last.pt").unlink(missing_ok=True)
-    test = result["test"]
-    log.info(
-        "test, in percent: dice %.2f  miou %.2f  text gap %.2f   in %s",
-        100 * test["dice"], 100 * test["miou"], 100 * test["text_gap"], folder.path,
-    )  # fmt: skip
+    shown = [f"{k} {100 * result['test'][k]:.2f}" for k in _SHOWN if k in result["test"]]
+    log.info("test, in percent: %s   in %s", "  ".join(shown), folder.path)
     return result
 
 
@@ -117,9 +126,10 @@ class Parts:
         dataset = config.build(cfg, "dataset")
         seeds.seed_everything(seeds.integer(cfg.seed.value, "init") % 2**32)
         method = config.build(cfg, "method")
-        method.student.check_side(cfg.scale.image_side)
+        method.check_side(cfg.scale.image_side)
         method.to(hardware.device)
-        hardware.place_network(method.student)
+        for network in method.networks():
+            hardware.place_network(network)
         return cls(cfg, dataset, method, hardware)
 
     def pool(self, split: str, places: list[int] | None = None, *, masks: bool = True) -> Pool:
@@ -133,6 +143,7 @@ class Parts:
     def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
         """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
         from semimedref.dataset.splits import labeled_subset
+        from semimedref.evaluate import Axis
         from semimedref.trainer import Trainer
 
         cfg = self.cfg
@@ -148,7 +159,7 @@ class Parts:
             method=self.method,
             labeled=self.pool("train", labeled),
             unlabeled=self.pool("train", unlabeled, masks=False),
-            valid=self.pool("valid"),
+            valid=self._reading("valid", Axis(removal=self.method.removal_valid))[0],
             seed=cfg.seed.value,
             hardware=self.hardware,
             folder=folder,
@@ -157,34 +168,56 @@ class Parts:
 
     def counts(self, split: str, *, weights: str = "student", texts: str = "true") -> Any:  # noqa: ANN401
         """Counts (N, 3) on a split, with its own or with shuffled sentences."""
-        from semimedref.evaluate import count_pool, with_shuffled_texts
+        from semimedref.evaluate import Axis
 
-        pool = self.pool(split)
-        if texts == "shuffled":
-            pool = with_shuffled_texts(pool)
-        elif texts != "true":
-            raise UserError(f"texts={texts} is unknown: expected true or shuffled")
-        return count_pool(
-            self.method, pool, self.hardware, weights=weights,
+        return self._ask(split, Axis(weights=weights, texts=texts))[0]
+
+    def evaluate(self, split: str, axis: Axis) -> dict[str, float]:
+        """Scores on a split along an axis, and the share that lost its positions, if any did."""
+        table, removed = self._ask(split, axis)
+        scores = self.method.summarize(table)
+        return scores if axis.removal is None else scores | {"removed": removed}
+
+    def _ask(self, split: str, axis: Axis) -> tuple[Any, float]:
+        from semimedref.evaluate import measure_pool
+
+        pool, removed = self._reading(split, axis)
+        table = measure_pool(
+            self.method, pool, self.hardware, weights=axis.weights, route=axis.route,
             threshold=self.cfg.trainer.threshold,
         )  # fmt: skip
+        return table, removed
+
+    def _reading(self, split: str, axis: Axis) -> tuple[Pool, float]:
+        from semimedref.evaluate import reading
+
+        key, vocabulary = self.method.removal_key, self.cfg.dataset.vocabulary
+        return reading(self.pool(split), axis, key=key, vocabulary=vocabulary)
 
     def test(self, folder: RunFolder) -> dict[str, Any]:
-        """Open the test set, once: scores, per-image counts, text gap, overlays."""
-        from semimedref import metrics
+        """Open the test set, once: scores, and what belongs to masks."""
+        from semimedref.evaluate import Axis
 
         split = self.dataset.split("test")
         table = self.counts("test")
-        shuffled = metrics.summarize(self.counts("test", texts="shuffled"))
+        scores = self.method.summarize(table)
+        scores |= {"images": len(split), "patients": len(set(split.patients))}
+        for axis in (Axis(**how) for how in self.method.axes):
+            folder.write_json(f"eval/{axis.name('test')}.json", self.evaluate("test", axis))
+        if self.method.segments:
+            scores |= self._test_masks(folder, split, table)
+        return scores | self.method.facts(self.cfg.scale.image_side)
+
+    def _test_masks(self, folder: RunFolder, split: Split, table: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Per-image counts, overlays, and what the words are worth."""
         folder.write_per_image(split.ids, split.patients, table)
-        if self._may_show():
+        if self.may_show():
             self._overlays(folder, table)
-        scores = metrics.summarize(table)
-        return scores | {
-            "dice_shuffled": shuffled["dice"],
-            "text_gap": scores["dice"] - shuffled["dice"],
-            "images": len(split),
-            "patients": len(set(split.patients)),
+        dice = self.method.summarize(table)["dice"]
+        shuffled = self.method.summarize(self.counts("test", texts="shuffled"))["dice"]
+        return {
+            "dice_shuffled": shuffled,
+            "text_gap": dice - shuffled,
             "dice_text_blind_oracle": self.dataset.text_blind_oracle("test"),
         }
 
@@ -195,7 +228,7 @@ class Parts:
         from semimedref import __version__
         from semimedref.environment import environment, git_commit, peak_memory_bytes
 
-        parameters = list(self.method.student.parameters())
+        parameters = [p for network in self.method.networks() for p in network.parameters()]
         return {
             "status": "done",
             "signature": config.signature(plain),
@@ -221,7 +254,7 @@ class Parts:
             "finished": time.time(),
         }
 
-    def _may_show(self) -> bool:
+    def may_show(self) -> bool:
         """Whether pictures may be written: of patients only when asked."""
         choice = self.cfg.overlays
         return choice == "always" or (choice == "synthetic" and self.dataset.synthetic)
@@ -258,7 +291,8 @@ def finished_config(folder: Path, overrides: Sequence[str] = ()) -> DictConfig:
     from omegaconf import OmegaConf
 
     try:
-        cfg = OmegaConf.create(json.loads((folder / "run.json").read_text())["config"])
+        plain = json.loads((folder / "run.json").read_text())["config"]
+        cfg = OmegaConf.create(config.with_added_keys(plain))
         OmegaConf.set_struct(cfg, True)
         return OmegaConf.merge(cfg, OmegaConf.from_dotlist(list(overrides)))
     except FileNotFoundError as error:

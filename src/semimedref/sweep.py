@@ -47,6 +47,9 @@ class Experiment:
     run_root: Path
     cells: list[Cell]
     overrides: tuple[str, ...] = ()  # the words that named it
+    cost: tuple[str, ...] = ()  # numbers that are counted from each row's network, trained or not
+    overhead: str | None = None  # the row whose cost is also shown as what it adds
+    ladder: bool = False  # each row adds a part to the row before: test every step too
 
 
 def expand(overrides: list[str]) -> Experiment:
@@ -73,6 +76,9 @@ def expand(overrides: list[str]) -> Experiment:
         run_root=Path(base.run_root),
         cells=cells,
         overrides=tuple(overrides),
+        cost=tuple(base.table.get("cost") or ()),
+        overhead=base.table.get("overhead"),
+        ladder=bool(base.table.get("ladder")),
     )
 
 

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semimedref import checkpoint, metrics
+from semimedref import checkpoint
 from semimedref import seed as seeds
 from semimedref.dataset.loaders import Pool, Stream, TrainingSteps, steps_per_epoch
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
-from semimedref.evaluate import count_pool, prepare
+from semimedref.evaluate import measure_pool, prepare
 from semimedref.files import write_atomic
 from semimedref.hardware import Hardware
 from semimedref.interrupt import Interrupts
@@ -59,6 +59,7 @@ class Trainer:
         self.steps_per_epoch = _epoch_length(config, method, len(labeled), len(unlabeled))
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
+        method.begin(labeled.split.positions[list(labeled.places)])
         method.to(hardware.device)
         groups = method.parameter_groups()
         self.optimizer = torch.optim.AdamW(
@@ -67,7 +68,8 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
-        self.best = {"epoch": 0, "val/dice": -1.0, "mark": -1.0, "mark_epoch": 0}
+        self.score = f"val/{method.selects}"  # decides which epoch is the best
+        self.best = {"epoch": 0, self.score: -1.0, "mark": -1.0, "mark_epoch": 0}
         self.sums: dict[str, Tensor] = {}  # of each loss in this epoch, and how often it came
         self.counts: dict[str, int] = {}
         self.elapsed = 0.0
@@ -103,7 +105,7 @@ class Trainer:
                         f"saved at step {self.step} of {self.total_steps} in {self.folder}; "
                         "the same command continues"
                     )
-        return {"epoch": self.best["epoch"], "val/dice": self.best["val/dice"]}
+        return {"epoch": self.best["epoch"], self.score: self.best[self.score]}
 
     def _optimize(self, micro_batches: list[tuple[Batch, Batch | None]]) -> None:
         """One optimizer step over its micro-batches; nothing here waits for the device."""
@@ -114,6 +116,7 @@ class Trainer:
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
         for labeled, unlabeled in micro_batches:
+            labeled = self.method.edit_labeled(labeled)
             pair = prepare(self.method, labeled, self.hardware), None
             if unlabeled is not None:
                 plan = self.method.plan(unlabeled, progress)
@@ -143,16 +146,17 @@ class Trainer:
         self._check_finite()
         losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
-        scores = metrics.summarize(self.evaluate(self.valid))
+        scores = self.method.summarize(self.evaluate(self.valid))
         row |= losses | {f"train/{k}": v for k, v in values.items()}
         row |= {f"val/{k}": v for k, v in scores.items()}
         row |= {"seconds": round(self.elapsed, 2), "time": time.time()}
-        if scores["dice"] > self.best["val/dice"]:
-            self.best |= {"epoch": epoch, "val/dice": scores["dice"]}
-            state = {"epoch": epoch, "val/dice": scores["dice"], "weights": self.method.weights()}
+        reached = row[self.score]
+        if reached > self.best[self.score]:
+            self.best |= {"epoch": epoch, self.score: reached}
+            state = {"epoch": epoch, self.score: reached, "weights": self.method.weights()}
             checkpoint.save(state, self.folder / "best.pt")
-        if scores["dice"] > self.best["mark"] + self.config.min_change:
-            self.best |= {"mark": scores["dice"], "mark_epoch": epoch}
+        if reached > self.best["mark"] + self.config.min_change:
+            self.best |= {"mark": reached, "mark_epoch": epoch}
         with (self.folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()
@@ -160,15 +164,15 @@ class Trainer:
         self.sums, self.counts = {}, {}
         self._save()
         log.info(
-            "epoch %d/%d  loss %.4f  val dice %.4f  best %.4f (epoch %d)  %.0f s",
-            epoch, self.config.epochs, losses["train/loss"], scores["dice"],
-            self.best["val/dice"], self.best["epoch"], self.elapsed,
+            "epoch %d/%d  loss %.4f  val %s %.4f  best %.4f (epoch %d)  %.0f s",
+            epoch, self.config.epochs, losses["train/loss"], self.method.selects, reached,
+            self.best[self.score], self.best["epoch"], self.elapsed,
         )  # fmt: skip
         self.on_epoch()
 
     def evaluate(self, pool: Pool) -> np.ndarray:
-        """Counts (N, 3) of the student on a pool."""
-        return count_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
+        """What the student's scores on a pool are made of, a row an image."""
+        return measure_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up, then cosine, updated each step or each epoch."""
@@ -200,13 +204,12 @@ class Trainer:
 
     def _training_steps(self, labeled: Pool, unlabeled: Pool) -> TrainingSteps:
         size, draws = self.config.batch_size, self.method.draws
-        streams = [
-            Stream(pool, name, self.seed, size, draws)
-            for pool, name in ((labeled, "labeled"), (unlabeled, "unlabeled"))
-        ]
         wanted = self.method.uses_unlabeled and len(unlabeled) > 0
-        other = streams[1] if wanted else None
-        return TrainingSteps(streams[0], other, accumulate=self.config.accumulate)
+        sampler = self.config.labeled_sampler if wanted else "cycle"
+        known = Stream(labeled, "labeled", self.seed, size, draws, sampler)
+        other = Stream(unlabeled, "unlabeled", self.seed, size, draws, "cycle")
+        accumulate = self.config.accumulate
+        return TrainingSteps(known, other if wanted else None, accumulate=accumulate)
 
     def _check_finite(self) -> None:
         """A loss that is not finite must not reach a checkpoint."""

@@ -19,6 +19,7 @@ class TrainerConfig:
     min_epochs: int
     steps_per_epoch: int | None
     steps: str
+    labeled_sampler: str
     patience: int | None
     min_change: float
     lr: float
@@ -51,6 +52,7 @@ class TrainerConfig:
 _WORDS = {
     "lr_update": ("step", "epoch"),
     "steps": ("matched", "native"),
+    "labeled_sampler": ("cycle", "replacement"),
     "precision": ("fp32", "bf16", "fp16"),
 }
 

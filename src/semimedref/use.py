@@ -58,33 +58,48 @@ def predict_command(args: list[str]) -> int:
 
 
 def evaluate_command(args: list[str]) -> int:
-    """Scores of a finished run on a split, with student or teacher, true or shuffled texts."""
+    """Scores of a finished run on a split: which weights, which texts, which position route."""
     options = parse(
         args,
         command="evaluate",
         required=("run",),
-        optional={"split": "valid", "weights": "student", "texts": "true", "device": "auto",
-                  "run_root": RUN_ROOT},
+        optional={"split": "valid", "weights": "student", "texts": "true", "route": "",
+                  "removal": "", "device": "auto", "run_root": RUN_ROOT},
         overrides=True,
     )  # fmt: skip
     if options["split"] not in ("valid", "test", "train"):
         raise UserError(f"split={options['split']} is unknown: expected train, valid or test")
     folder = run_folder(options["run"], options["run_root"])
 
-    from semimedref import checkpoint, metrics
+    from semimedref import checkpoint
+    from semimedref.evaluate import Axis
     from semimedref.run import Parts, finished_config
 
+    axis = Axis(
+        weights=options["weights"],
+        texts=options["texts"],
+        route=options["route"] or None,
+        removal=_share(options["removal"]),
+    )
     cfg = finished_config(folder, [f"hardware.device={options['device']}", *overrides(args)])
     parts = Parts.build(cfg)
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder / "best.pt"), "weights"))
-    table = parts.counts(options["split"], weights=options["weights"], texts=options["texts"])
-    scores = metrics.summarize(table)
-    axis = f"{options['split']}-{options['weights']}-{options['texts']}_texts"
-    write_atomic(folder / "eval" / f"{axis}.json", json.dumps(scores, indent=1))
+    scores = parts.evaluate(options["split"], axis)
+    file = folder / "eval" / f"{axis.name(options['split'])}.json"
+    write_atomic(file, json.dumps(scores, indent=1))
     for name, value in scores.items():
         print(f"{name:16s} {100 * value:6.2f}")
-    print(f"written to {folder / 'eval' / f'{axis}.json'}")
+    print(f"written to {file}")
     return 0
+
+
+def _share(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UserError(f"removal={text}: expected a number from 0 to 1") from error
 
 
 def _pairs(image: Path, text: str, texts: str) -> list[tuple[Path, str]]:

@@ -32,12 +32,15 @@ def build():
         "image_width": 16,
         "text_width": 10,
         "width": 8,
+        "image_layers": 1,
+        "text_layers": 2,
         "temperature": 0.07,
         "weight_labeled": 0.02,
         "weight_unlabeled": 0.1,
         "image_feature": "pre_fusion",
         "start": "burn_in",
         "nested": False,
+        "unlabeled_view": "weak",
     }
     return [
         PACL(**kinds),

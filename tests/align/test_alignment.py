@@ -7,11 +7,11 @@ from torch import nn
 
 from semimedref.align.clip import CLIP
 from semimedref.align.pacl import PACL
-from semimedref.align.projection import image_projection, text_projection
+from semimedref.align.projection import projection
 from semimedref.config import build
 from semimedref.errors import UserError
 
-CONF = Path(__file__).parents[2] / "conf" / "align"
+CONF = Path(__file__).parents[2] / "conf"
 
 
 def batch(n=4):
@@ -19,12 +19,11 @@ def batch(n=4):
 
 
 def option(name, **preset):
-    settings = {"pacl_image_feature": "pre_fusion", "pacl_start": "burn_in", "pacl_nested": False}
     return OmegaConf.create(
         {
-            "align": OmegaConf.load(CONF / f"{name}.yaml"),
+            "align": OmegaConf.load(CONF / "align" / f"{name}.yaml"),
             "scale": {"align_width": 768},
-            "preset": {**settings, **preset},
+            "preset": {**OmegaConf.load(CONF / "preset" / "paper.yaml"), **preset},
             "trusted_packages": [],
         }
     )
@@ -36,14 +35,14 @@ def size(module):
 
 def test_heads_have_the_published_sizes():
     linear, norm = 768 * 768 + 768, 2 * 768
-    assert size(image_projection(768, 768)) == linear + norm == 592_128
-    assert size(text_projection(768, 768)) == 2 * linear + norm == 1_182_720
+    assert size(projection(768, 768, layers=1)) == linear + norm == 592_128
+    assert size(projection(768, 768, layers=2)) == 2 * linear + norm == 1_182_720
 
 
 def test_heads_have_the_published_layers():
-    assert [type(m) for m in image_projection(4, 4)] == [nn.Linear, nn.LayerNorm]
+    assert [type(m) for m in projection(4, 4, layers=1)] == [nn.Linear, nn.LayerNorm]
     text = [nn.Linear, nn.LayerNorm, nn.GELU, nn.Linear]
-    assert [type(m) for m in text_projection(4, 4)] == text
+    assert [type(m) for m in projection(4, 4, layers=2)] == text
 
 
 def test_image_embedding_sees_the_global_average_only(alignment):
@@ -127,6 +126,7 @@ def test_release_preset_changes_view_start_and_nesting():
 
 def test_options_differ_in_the_affinity_alone():
     pacl, clip = (
-        OmegaConf.to_container(OmegaConf.load(CONF / f"{n}.yaml")) for n in ("pacl", "clip")
+        OmegaConf.to_container(OmegaConf.load(CONF / "align" / f"{n}.yaml"))
+        for n in ("pacl", "clip")
     )
     assert {key for key in pacl | clip if pacl[key] != clip[key]} == {"_target_"}

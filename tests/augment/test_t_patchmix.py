@@ -30,8 +30,9 @@ SIDE = 48
 def mixer(variant="hybrid", **changes):
     options = {
         "variant": variant, "probability": 1.0, "patch": 28, "reference_side": 224,
-        "threshold": 0.55, "gate_image": True, "self_pairs": False, "vocabulary": "lungs",
-        "writing": WRITING,
+        "threshold": 0.55, "unmixed_threshold": "delta", "gate_image": True, "self_pairs": False,
+        "region_from": "donor", "conflict": "sides", "update_count": True, "transpose": False,
+        "vocabulary": "lungs", "writing": WRITING,
     }  # fmt: skip
     return TPatchMix(**(options | changes))  # a patch of 6 pixels at side 48
 
@@ -195,3 +196,50 @@ def test_an_unknown_variant_is_refused():
 
     with pytest.raises(UserError, match="hybrid"):
         mixer("hybird")
+
+
+RELEASE = {
+    "gate_image": False, "self_pairs": True, "region_from": "receiver",
+    "conflict": "first_phrases", "update_count": False, "unmixed_threshold": 0.5,
+}  # fmt: skip
+
+
+def test_transposed_boxes_read_left_as_the_upper_half_and_upper_as_the_left_third():
+    upper_left = [[1, 0, 0, 0, 0, 0]] * 2
+    sure = torch.ones(2, 1, SIDE, SIDE)
+    assert run("pos", upper_left, sure)[1].box[0].tolist() == [0, 0, 24, 16]
+    assert run("pos", upper_left, sure, transpose=True)[1].box[0].tolist() == [0, 0, 16, 24]
+    lower_right = [[0, 0, 0, 0, 0, 1]] * 2
+    assert run("pos", lower_right, sure)[1].box[0].tolist() == [24, 32, 48, 48]
+    assert run("pos", lower_right, sure, transpose=True)[1].box[0].tolist() == [32, 24, 48, 48]
+
+
+def test_the_releases_patch_lies_in_the_receivers_region():
+    positions = [[1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]]  # upper left, lower left
+    _, plan, mixed = run("pos", positions, torch.ones(2, 1, SIDE, SIDE), **RELEASE)
+    assert plan.box.tolist() == [[0, 0, 24, 16], [0, 32, 24, 48]]
+    assert mixed.patch[0, 0, 16:].sum() == 0 and mixed.patch[1, 0, :32].sum() == 0
+
+
+def test_the_release_may_pair_a_sample_with_itself_and_then_changes_nothing():
+    data, plan, mixed = run("pos", [[1, 0, 0, 0, 0, 0]], torch.ones(1, 1, SIDE, SIDE), **RELEASE)
+    assert plan.donor.tolist() == [0] and bool(mixed.pasted[0])
+    assert torch.equal(mixed.image, data.image)
+    assert plan.sentences[0][0] == plan.sentences[0][1]
+
+
+@pytest.mark.parametrize("variant", ["random", "prob"])
+def test_the_releases_other_variants_have_one_sentence_for_every_place(variant):
+    positions = [[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
+    _, plan, mixed = run(variant, positions, torch.ones(2, 1, SIDE, SIDE), **RELEASE)
+    assert plan.candidates == 2 and mixed.choice.tolist() == mixed.pasted.long().tolist()
+
+
+def test_a_mixer_hands_on_the_threshold_of_unmixed_samples():
+    sure = torch.ones(2, 1, SIDE, SIDE)
+    assert run("pos", [[1] * 6] * 2, sure)[2].unmixed_threshold is None
+    assert run("pos", [[1] * 6] * 2, sure, **RELEASE)[2].unmixed_threshold == 0.5
+    from semimedref.errors import UserError
+
+    with pytest.raises(UserError, match="expected delta or a number"):
+        mixer("pos", unmixed_threshold="half")

@@ -97,3 +97,85 @@ def test_cutmix_leaves_the_sentences_alone():
     inside = strong.patch.bool()
     assert torch.equal(strong.probability[inside], donor[inside])
     assert torch.equal(strong.probability[~inside], probability[~inside])
+
+
+def test_jitter_in_the_unit_interval_keeps_what_lies_below_the_mean():
+    views = build(compose(["augment=weak_strong"]), "augment")
+    data = planned(views, n=8)
+    strong = views.strong(views.weak(data), data, torch.rand(8, 1, 48, 48))
+    assert strong.image.min() >= 0 and strong.image.max() <= 1
+    ready = views.standardized(strong.image)
+    torch.testing.assert_close(ready.mean((1, 2, 3)), torch.zeros(8), atol=1e-5, rtol=0)
+    torch.testing.assert_close(ready.std((1, 2, 3), unbiased=False), torch.ones(8))
+
+
+def test_the_releases_jitter_clamps_standardized_images_to_the_unit_interval():
+    changes = ["augment.jitter.probability=1", "augment.jitter.brightness=0",
+               "augment.jitter.contrast=0", "augment.blur=null",
+               "augment.zoom.probability=0"]  # fmt: skip
+    views = build(compose(["preset=release", "augment=weak_strong", *changes]), "augment")
+    image = torch.tensor([[0.0, 0.2], [0.4, 1.0]])[None, None]  # mean 0.4, deviation 0.3742
+    data = batch(views.draws, n=1, side=2)
+    from dataclasses import replace
+
+    data = replace(data, image=image, plan=views.plan(data, Sentences).to("cpu"))
+    strong = views.strong(views.weak(data), data, torch.rand(1, 1, 2, 2))
+    # z = -1.069, -0.535, 0, 1.604: all below the mean become 0, all above one deviation 1
+    assert strong.image.flatten().tolist() == pytest.approx([0.0, 0.0, 0.0, 1.0], abs=1e-6)
+    assert views.standardized(strong.image) is strong.image  # not standardized again
+
+
+@pytest.mark.parametrize("space", ["unit", "z_score"])
+def test_the_labeled_view_is_weak_unless_asked_and_keeps_its_mask(space):
+    from dataclasses import replace
+
+    from semimedref.augment.image import standardize
+
+    jitter = "augment.jitter.probability=1"
+    weak, strong = (
+        build(compose([f"preset.labeled_view={kind}", f"preset.jitter_space={space}", jitter]),
+              "augment")
+        for kind in ("weak", "strong")
+    )  # fmt: skip
+    data = replace(planned(weak), mask=torch.rand(4, 1, 48, 48).round())
+    calm = weak.weak(data)
+    assert torch.equal(weak.labeled(data).image, standardize(calm.image))
+    expected = weak.standardized(weak.perturb(calm, data))
+    assert torch.equal(strong.labeled(data).image, expected)
+    assert not torch.equal(expected, standardize(calm.image))
+    assert torch.equal(strong.labeled(data).mask, calm.mask)
+
+
+def test_posaug_runs_after_mixing_and_in_the_release_before_it():
+    always = ["augment=semi_medref", "augment.words.edit=1.0", "augment.words.rho=1.0"]
+    after, before = (
+        build(compose([*always, f"preset.posaug_when={when}"]), "augment")
+        for when in ("after_mixing", "before_mixing")
+    )
+    rows = planned(after, n=8).plan.sentences
+    assert all(
+        "lung" not in text for row in rows for text in row
+    )  # the mixed phrase is dropped too
+    plan = planned(before, n=8).plan
+    assert not plan.allowed.any()  # no donor's phrase survived, so nothing can be mixed
+    assert all("[UNK_POS]" in row[0] and row[0] == row[1] for row in plan.sentences)
+
+
+def test_the_release_mixes_the_phrases_that_posaug_left(monkeypatch):
+    options = ["augment=semi_medref", "preset=release", "preset.mix_probability=1"]
+    views = build(compose(options), "augment")
+    plan = planned(views, n=32).plan
+    damaged = [row[0] for row in plan.sentences]
+    assert any("[UNK_POS]" in text for text in damaged)
+    from semimedref.text.position import parse
+
+    for text, allowed in zip(damaged, plan.allowed.tolist(), strict=True):
+        assert allowed <= any(parse(text, "lungs"))  # without a phrase of its own, no patch
+
+
+def test_words_of_unknown_options_are_refused():
+    from semimedref.errors import UserError
+
+    for field in ("jitter_space", "labeled_view", "posaug_when"):
+        with pytest.raises(UserError, match="is unknown: expected"):
+            build(compose([f"preset.{field}=other"]), "augment")

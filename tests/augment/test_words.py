@@ -7,8 +7,8 @@ from semimedref.text.position import parse
 TEXT = "bilateral pulmonary infection, two infected areas, upper left lung and lower right lung."
 
 
-def posaug():
-    return PosAug(edit=0.5, rho=0.5, vocabulary="lungs")
+def posaug(unit="phrase"):
+    return PosAug(unit=unit, edit=0.5, rho=0.5, vocabulary="lungs")
 
 
 def test_posaug_keeps_drops_or_fuzzes_each_phrase_by_its_own_numbers():
@@ -25,6 +25,13 @@ def test_posaug_keeps_half_of_the_phrases_and_drops_and_fuzzes_a_quarter_each():
     kept = np.mean([sum(parse(t, "lungs")) for t in texts]) / 2
     dropped = np.mean([t.count("[UNK_POS]") for t in texts]) / 2
     assert abs(kept - 0.5) < 0.02 and abs(dropped - 0.25) < 0.02
+
+
+def test_posaug_can_edit_all_phrases_of_a_sentence_alike():
+    u = np.zeros(PosAug.draws)
+    u[0:4] = 0.4, 0.4, 0.9, 0.0  # on its own, the second phrase would be kept
+    whole = TEXT.replace("upper left lung", "[UNK_POS]").replace("lower right lung", "[UNK_POS]")
+    assert posaug("sentence")(TEXT, u) == whole
 
 
 def test_posaug_leaves_a_sentence_without_positions_alone():

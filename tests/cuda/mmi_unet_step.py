@@ -23,10 +23,12 @@ def build_mmi_unet():
         ffn_width=3072,
         vocabulary=30522,
         dropout_rate=0.25,
+        unk_pos="special",
         max_tokens=24,
         frozen=True,
         dropout=True,
         cache=False,
+        center_on=None,
         random_seed=0,
     )
     student = MMIUNet(

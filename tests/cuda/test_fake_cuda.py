@@ -52,6 +52,34 @@ def test_the_real_step_of_every_ladder_row_makes_no_device_mistake(shim, method,
     assert seen == {"losses": losses, "devices": ["cuda:0"], "gradients": 49_472_217 + heads}
 
 
-def test_the_step_of_every_other_view_makes_no_device_mistake(shim):
-    seen = run_check(Path(__file__).parent / "method_step.py", "other_views", shim=shim)
-    assert len(seen) == 7 and all(devices == ["cuda:0"] for devices in seen.values())
+def test_the_step_of_every_sensible_combination_makes_no_device_mistake(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "combinations", shim=shim)
+    per_method = {
+        name: sum(f"method={name} " in key for key in seen)
+        for name in ("supervised", "teacher_student", "ispg", "position_predictor")
+    }
+    assert per_method == {
+        "supervised": 2, "teacher_student": 33 + 4, "ispg": 30 + 1, "position_predictor": 2,
+    }  # fmt: skip
+    assert all(step["devices"] == ["cuda:0"] for step in seen.values())
+    for key, step in seen.items():
+        contrast = {"loss_pacl_sup", "loss_pacl_unsup"} & set(step["losses"])
+        assert len(contrast) == (0 if "align=none" in key else 2), key
+
+
+def test_the_step_of_ispg_makes_no_device_mistake_at_full_size(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "ispg", shim=shim)
+    assert seen["losses"] == ["loss", "loss_pacl_sup", "loss_pacl_unsup", "loss_position_sup",
+                              "loss_position_unsup", "loss_sup", "loss_unsup"]  # fmt: skip
+    token, heads = 151_105, 592_128 + 1_182_720
+    assert seen["gradients"] == 49_472_217 + heads + token
+    assert seen["devices"] == ["cuda:0"]
+
+
+def test_no_step_that_predicts_positions_makes_a_device_mistake(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "positions", shim=shim)
+    assert list(seen) == ["release", "burn-in", "gap_mlp", "region_pool", "region_queries"]
+    assert all(part["devices"] == ["cuda:0"] for part in seen.values())
+    assert seen["burn-in"]["losses"] == ["loss", "loss_position_sup", "loss_position_unsup",
+                                         "loss_sup"]  # fmt: skip
+    assert seen["gap_mlp"]["losses"] == ["loss", "loss_position"]

@@ -25,8 +25,8 @@ class Forbidden:
         raise AssertionError("a mask of an unlabeled image was read")
 
 
-def stream(pool, name="labeled", seed=0, size=3):
-    return Stream(pool, name, seed, size, draws=2)
+def stream(pool, name="labeled", seed=0, size=3, sampler="cycle"):
+    return Stream(pool, name, seed, size, draws=2, sampler=sampler)
 
 
 def test_unlabeled_masks_are_never_read():
@@ -77,3 +77,23 @@ def test_images_and_masks_are_brought_to_the_networks_side():
     assert batch.image.shape == (2, 1, 8, 8)
     assert batch.mask.shape == (2, 1, 8, 8)
     assert set(batch.mask.unique().tolist()) <= {0, 1}
+
+
+def test_replacement_draws_every_time_from_the_whole_pool():
+    pool = Pool(split(), tuple(range(10)), side=4, masks=True)
+    draws = stream(pool, size=10, sampler="replacement")
+    passes = [draws.batch(s).index.tolist() for s in range(400)]
+    distinct = np.mean([len(set(seen)) for seen in passes])
+    assert abs(distinct - 10 * (1 - 0.9**10)) < 0.15  # 6.51 images of ten come in ten draws
+    counts = np.bincount(np.concatenate(passes), minlength=10)
+    assert counts.min() > 330 and counts.max() < 470  # 400 each, standard deviation 19
+    assert passes[7] == stream(pool, size=10, sampler="replacement").batch(7).index.tolist()
+
+
+def test_replacement_draws_are_the_floor_of_the_passes_numbers():
+    from semimedref.seed import uniforms
+
+    pool = Pool(split(), (1, 3, 5, 7), side=4, masks=True)
+    u = uniforms(0, "labeled", 1, 4, n=4)  # pass 1; the place after those of its four samples
+    expected = [(1, 3, 5, 7)[int(4 * x)] for x in u.tolist()]
+    assert stream(pool, size=4, sampler="replacement").batch(1).index.tolist() == expected

@@ -32,3 +32,18 @@ def test_dice_agrees_with_monai():
     target = (torch.rand(4, 1, 8, 8, generator=generator) > 0.7).float()
     theirs = monai.DiceLoss(sigmoid=True, smooth_nr=1e-5, smooth_dr=1e-5)(logits, target)
     torch.testing.assert_close(dice_loss(logits, target, smooth=1e-5), theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("soft", [False, True])
+def test_dice_plus_bce_equals_monais(soft):
+    monai = pytest.importorskip("monai.losses")
+    generator = torch.Generator().manual_seed(1)
+    logits = 3 * torch.randn(4, 1, 8, 8, generator=generator)
+    target = torch.rand(4, 1, 8, 8, generator=generator)
+    target = target if soft else (target > 0.7).float()
+    ours = SegmentationLoss(cross_entropy=True, smooth=1e-5)(logits, target)
+    dice = monai.DiceLoss(sigmoid=True, smooth_nr=1e-5, smooth_dr=1e-5)(logits, target)
+    torch.testing.assert_close(ours, dice + torch.nn.BCEWithLogitsLoss()(logits, target))
+    both = monai.DiceCELoss(sigmoid=True)(logits, target)  # one channel: binary cross-entropy
+    torch.testing.assert_close(ours, both)

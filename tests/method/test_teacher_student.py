@@ -93,6 +93,64 @@ def test_equation_mixed_pseudo_mask_is_cut_at_one_half_and_others_at_delta(parts
     assert target[0].unique().tolist() == [1.0] and target[1].unique().tolist() == [0.0]
 
 
+def test_the_release_cuts_unmixed_pseudo_masks_at_one_half_where_t_patchmix_is_on(compose_smoke):
+    from semimedref.augment.t_patchmix import Mixed
+
+    probability = torch.full((1, 1, 2, 2), 0.52)
+    nothing, no = torch.zeros_like(probability), torch.tensor([False])
+    for augment, expected in (("semi_medref", 1.0), ("weak_strong", 0.0), ("cutmix", 0.0)):
+        method = Parts.build(compose_smoke("preset=release", f"augment={augment}")).method
+        cut = getattr(method.views.mixer, "unmixed_threshold", None)
+        strong = Mixed(probability, probability, nothing, nothing, no, no.long(), cut)
+        assert method.target(strong).unique().tolist() == [expected], augment
+
+
+def test_the_releases_epoch_after_burn_in_sees_labeled_images_only(compose_smoke):
+    parts = Parts.build(compose_smoke(*SEMI_MEDREF, "preset=release"))
+    labeled, unlabeled = batches(parts)
+    skipped, first = Progress(9, 5, 20), Progress(10, 5, 20)  # burn-in: the five steps of epoch 0
+    assert parts.method.plan(unlabeled, skipped) is None
+    assert set(parts.method.step(labeled, unlabeled, skipped)) == {
+        "loss", "loss_sup", "loss_pacl_sup",
+    }  # fmt: skip
+    assert "loss_unsup" in parts.method.step(labeled, unlabeled, first)
+
+
+def test_at_100_percent_labels_the_unlabeled_parts_are_off_and_the_labeled_contrast_stays(
+    compose_smoke, tmp_path
+):
+    cfg = compose_smoke(*SEMI_MEDREF, "ratio=100pct", "scale.schedule.burn_in=0")
+    trainer = Parts.build(cfg).trainer(tmp_path, lambda: None)
+    assert trainer.data.unlabeled is None
+    for step in range(2):
+        trainer._optimize(trainer.data[step])
+    assert trainer.counts == {"loss": 2, "loss_sup": 2, "loss_pacl_sup": 2}
+
+
+@pytest.mark.parametrize(("ratio", "sampler"), [("2pct", "replacement"), ("100pct", "cycle")])
+def test_the_release_draws_labeled_images_with_replacement_beside_unlabeled_ones(
+    compose_smoke, tmp_path, ratio, sampler
+):
+    cfg = compose_smoke("preset=release", f"ratio={ratio}")
+    data = Parts.build(cfg).trainer(tmp_path, lambda: None).data
+    assert data.labeled.sampler == sampler
+    assert data.unlabeled is None or data.unlabeled.sampler == "cycle"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "weight", "momentum"),
+    [(4, 0, 0.99), (5, 0, 0.99), (6, 0.02, 0.99045), (20, 0.3, 0.99675), (25, 0.3, 0.999)],
+)
+def test_lambda_u_and_m_of_the_release_by_hand(compose_smoke, epoch, weight, momentum):
+    published = ["scale.schedule={unit: epochs, burn_in: 5, ramp: 15, momentum_ramp: 20}",
+                 "scale.momentum_start=0.99", "scale.momentum_end=0.999"]  # fmt: skip
+    method = Parts.build(compose_smoke("preset=release", *published)).method
+    for step in (176 * epoch, 176 * epoch + 175):  # the first and the last step of the epoch
+        at = Progress(step, 176, 17600)
+        assert method.lambda_u(at) == pytest.approx(weight)
+        assert method.momentum(at) == pytest.approx(momentum)
+
+
 def test_the_teacher_reads_the_complete_sentence_whatever_posaug_does(compose_smoke):
     parts = Parts.build(compose_smoke("augment=posaug", "augment.words.edit=1.0"))
     _, unlabeled = batches(parts)

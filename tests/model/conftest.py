@@ -2,7 +2,7 @@ import importlib
 from pathlib import Path
 
 import pytest
-import yaml
+from omegaconf import OmegaConf
 
 from semimedref.model.mmi_unet import MMIUNet
 
@@ -14,7 +14,9 @@ def option():
     """Build an option of a config group: option("text_encoder", "tiny", cache=False)."""
 
     def build(group, name, **changes):
-        config = {**yaml.safe_load((CONF / group / f"{name}.yaml").read_text()), **changes}
+        files = {"preset": CONF / "preset" / "paper.yaml", group: CONF / group / f"{name}.yaml"}
+        groups = OmegaConf.create({key: OmegaConf.load(file) for key, file in files.items()})
+        config = {**OmegaConf.to_container(groups, resolve=True)[group], **changes}
         module, _, target = config.pop("_target_").rpartition(".")
         return getattr(importlib.import_module(module), target)(**config)
 

@@ -33,6 +33,9 @@ class FakeExperiment:
     run_root: Path
     cells: list
     overrides: tuple = ()
+    cost: tuple = ()
+    overhead: str | None = None
+    ladder: bool = False
 
 
 def make_config(method="supervised", fraction=0.02, seed=0, **extra):

@@ -90,10 +90,28 @@ def test_diff_of_two_rows_of_an_experiment(lab, expanded, capsys):
     assert capsys.readouterr().out.splitlines()[1].split() == ["align", '"none"', '"pacl"']
 
 
-@pytest.mark.parametrize("args", [[], ["one"], ["experiment=quickstart", "a", "b", "c"]])
+@pytest.mark.parametrize(
+    "args",
+    [[], ["one"], ["experiment=quickstart", "a", "b", "c"], ["preset=paper"], ["seed=s0"] * 3],
+)
 def test_diff_of_anything_but_two_shows_how_to_call_it(args, expanded):
-    with pytest.raises(UserError, match="expected two run folders or two rows"):
+    with pytest.raises(UserError, match="expected two run folders, two rows or two options"):
         diff_command(args)
+
+
+def test_diff_of_two_options_lists_what_is_written_and_not_where_it_is_read(capsys):
+    assert diff_command(["augment=none", "augment=weak_strong"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["key", "augment=none", "augment=weak_strong"]
+    assert all(line.startswith(("augment.jitter", "augment.blur")) for line in lines[1:])
+    assert ["augment.jitter.probability", "–", "0.8"] in [line.split() for line in lines]
+
+
+def test_diff_of_two_options_shows_values_and_no_references(capsys):
+    assert diff_command(["augment=weak_strong", "augment=posaug"]) == 0
+    assert ["augment.words.rho", "–", "0.5"] in [
+        line.split() for line in capsys.readouterr().out.splitlines()
+    ]
 
 
 def test_diff_of_a_folder_that_is_no_run_is_refused(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from semimedref.results.comparison import compare_rows
@@ -21,6 +23,14 @@ def test_rows_are_compared_with_the_first_row_of_their_column(lab):
     ]
     assert all(c.test.difference > 0 for c in found)
     assert found[0].p_holm == pytest.approx(min(1, 2 * min(c.test.p for c in found[:2])))
+
+
+def test_steps_of_a_ladder_are_compared_too(lab):
+    for row, tp in (("A", 50), ("B", 60), ("C", 70)):
+        lab.finish(lab.cell(row=row), images(tp))
+    found = compare_rows(build_table(replace(lab.experiment, ladder=True)), replicates=200)
+    assert [(c.row, c.reference) for c in found] == [("B", "A"), ("C", "A"), ("C", "B")]
+    assert found[1].p_holm >= found[1].test.p * 1.5 or found[1].p_holm == 1
 
 
 def test_only_seeds_that_both_rows_have_are_paired(lab):

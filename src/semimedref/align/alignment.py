@@ -8,11 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from semimedref.align.projection import image_projection, text_projection
+from semimedref.align.projection import projection
 from semimedref.errors import UserError
 
 IMAGE_FEATURES = ("pre_fusion", "post_fusion")
 STARTS = ("burn_in", "first_step")
+UNLABELED_VIEWS = ("weak",)
 
 
 class Alignment(nn.Module, ABC):
@@ -25,6 +26,8 @@ class Alignment(nn.Module, ABC):
         image_width: channels C of the image map.
         text_width: width D of the pooled text.
         width: d, of the common space.
+        image_layers: linear layers of Proj_I.
+        text_layers: linear layers of Proj_T.
         temperature: tau.
         weight_labeled: lambda_pacl^sup.
         weight_unlabeled: lambda_pacl^unsup.
@@ -32,6 +35,7 @@ class Alignment(nn.Module, ABC):
             text-free pass, or ``post_fusion``, the last level after text was mixed in.
         start: the labeled term counts from the end of ``burn_in``, or from the ``first_step``.
         nested: multiply the unlabeled weight by lambda_u.
+        unlabeled_view: ``weak``, the weak image with its complete sentence and label.
     """
 
     def __init__(
@@ -40,23 +44,27 @@ class Alignment(nn.Module, ABC):
         image_width: int,
         text_width: int,
         width: int,
+        image_layers: int,
+        text_layers: int,
         temperature: float,
         weight_labeled: float,
         weight_unlabeled: float,
         image_feature: str,
         start: str,
         nested: bool,
+        unlabeled_view: str,
     ) -> None:
         super().__init__()
         _check("image_feature", image_feature, IMAGE_FEATURES)
         _check("start", start, STARTS)
+        _check("unlabeled_view", unlabeled_view, UNLABELED_VIEWS)
         if temperature <= 0:
             raise UserError(f"align.temperature={temperature}: expected a number above 0")
         self.temperature = temperature
         self.weight_labeled, self.weight_unlabeled = weight_labeled, weight_unlabeled
         self.image_feature, self.start, self.nested = image_feature, start, nested
-        self.image_head = image_projection(image_width, width)
-        self.text_head = text_projection(text_width, width)
+        self.image_head = projection(image_width, width, layers=image_layers)
+        self.text_head = projection(text_width, width, layers=text_layers)
 
     @staticmethod
     @abstractmethod

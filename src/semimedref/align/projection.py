@@ -5,13 +5,11 @@ from __future__ import annotations
 from torch import nn
 
 
-def image_projection(inputs: int, width: int) -> nn.Sequential:
-    """Proj_I: Linear, LayerNorm."""
-    return nn.Sequential(nn.Linear(inputs, width), nn.LayerNorm(width))
+def projection(inputs: int, width: int, *, layers: int) -> nn.Sequential:
+    """Linear and LayerNorm, then GELU and Linear for every further layer.
 
-
-def text_projection(inputs: int, width: int) -> nn.Sequential:
-    """Proj_T: Linear, LayerNorm, GELU, Linear."""
-    return nn.Sequential(
-        nn.Linear(inputs, width), nn.LayerNorm(width), nn.GELU(), nn.Linear(width, width)
-    )
+    One layer is the paper's Proj_I, two are its Proj_T.
+    """
+    first = [nn.Linear(inputs, width), nn.LayerNorm(width)]
+    more = [part for _ in range(layers - 1) for part in (nn.GELU(), nn.Linear(width, width))]
+    return nn.Sequential(*first, *more)

@@ -15,9 +15,9 @@ _FLAT = 1e-6  # rounding leaves a flat image a deviation of about 1e-8
 
 def standardize(image: Tensor) -> Tensor:
     """Per-image z-score with the population standard deviation; a flat image becomes about zero."""
-    mean = image.mean(dim=(1, 2, 3), keepdim=True)
-    std = image.std(dim=(1, 2, 3), keepdim=True, unbiased=False)
-    return (image - mean) / torch.where(std > _FLAT, std, torch.ones_like(std))
+    centered = image - image.mean(dim=(1, 2, 3), keepdim=True)
+    std = centered.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()  # std() is slow on a CPU
+    return centered / torch.where(std > _FLAT, std, torch.ones_like(std))
 
 
 class Zoom:
@@ -34,10 +34,7 @@ class Zoom:
         """Zoom the samples whose first number says so; u is (B, 2)."""
         chosen = u[:, 0] < self.probability
         factor = torch.where(chosen, self.low + (self.high - self.low) * u[:, 1], 1.0)
-        theta = torch.zeros(len(u), 2, 3, device=u.device, dtype=image.dtype)
-        theta[:, 0, 0] = 1 / factor
-        theta[:, 1, 1] = 1 / factor
-        grid = F.affine_grid(theta, list(image.shape), align_corners=False)
+        grid = _central_grid(1 / factor, image)
         pick = chosen[:, None, None, None]
         zoomed = _sample(image, grid, "bicubic").clamp(0, 1)
         image = torch.where(pick, zoomed, image)
@@ -88,6 +85,18 @@ class GaussianBlur:
         flat = F.conv2d(flat, weight[:, :, None, :], groups=B * C)
         chosen = u[:, 0, None, None, None] < self.probability
         return torch.where(chosen, flat.reshape(B, C, H, W), image)
+
+
+def _central_grid(scale: Tensor, image: Tensor) -> Tensor:
+    """Where each pixel (B, H, W, 2) is taken from; the image's edges are at -1 and 1."""
+
+    def centers(n: int) -> Tensor:
+        return (2 * torch.arange(n, device=image.device, dtype=image.dtype) + 1) / n - 1
+
+    height, width = image.shape[-2:]
+    x = scale[:, None, None] * centers(width)
+    y = scale[:, None, None] * centers(height)[:, None]
+    return torch.stack(torch.broadcast_tensors(x, y), dim=-1)
 
 
 def _sample(x: Tensor, grid: Tensor, mode: str) -> Tensor:

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from semimedref.augment.mixed_text import MixedText
 from semimedref.augment.plan import Plan, derangement, permutation
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
-from semimedref.text.spans import Writing, conflict, conjoin, phrases
+from semimedref.text.spans import Writing
+from semimedref.text.vocabulary import Box
 from semimedref.text.vocabulary import vocabulary as look_up
 
 VARIANTS = ("random", "pos", "prob", "hybrid")
@@ -33,6 +35,7 @@ class Mixed:
     gated: Tensor  # (B, 1, H, W) M-hat
     pasted: Tensor  # (B,) bool
     choice: Tensor  # (B,) int64: the candidate sentence that is true now
+    unmixed_threshold: float | None = None  # of a pseudo-mask without a patch; None: delta
 
 
 def patch_mask(corner: Tensor, side: int, height: int, width: int) -> Tensor:
@@ -40,8 +43,9 @@ def patch_mask(corner: Tensor, side: int, height: int, width: int) -> Tensor:
     x = torch.arange(width, device=corner.device)[None, None, :]
     y = torch.arange(height, device=corner.device)[None, :, None]
     left, top = corner[:, 0, None, None], corner[:, 1, None, None]
-    inside = (x >= left) & (x < left + side) & (y >= top) & (y < top + side)
-    return inside[:, None].to(torch.float32)
+    columns = ((x >= left) & (x < left + side)).to(torch.float32)  # (B, 1, W)
+    rows = ((y >= top) & (y < top + side)).to(torch.float32)  # (B, H, 1)
+    return (rows * columns)[:, None]
 
 
 def mix(ours: Tensor, donor: Tensor, mask: Tensor) -> Tensor:
@@ -74,12 +78,12 @@ def positive_corner(
     x = torch.arange(width, device=box.device)[None, None, :]
     y = torch.arange(height, device=box.device)[None, :, None]
     left, top, right, bottom = (box[:, k, None, None] for k in range(4))
-    inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    inside = ((x >= left) & (x < right)) & ((y >= top) & (y < bottom))
     positive = ((probability[:, 0] >= threshold) & inside).flatten(1).to(torch.int32)
     rank = positive.cumsum(1, dtype=torch.int32)  # integers: deterministic on every device
     count = rank[:, -1]
     wanted = torch.floor(u * count).to(torch.int32).minimum((count - 1).clamp(min=0))
-    place = (rank > wanted[:, None]).to(torch.int32).argmax(1)
+    place = torch.searchsorted(rank, wanted[:, None], right=True)[:, 0]
     center = torch.stack([place % width, place // width], 1)
     last = (box[:, 2:] - side).maximum(box[:, :2])
     corner = (center - side // 2).maximum(box[:, :2]).minimum(last)
@@ -96,8 +100,13 @@ class TPatchMix:
         patch: side of the square in pixels at ``reference_side``, scaled to other sides.
         reference_side: see patch.
         threshold: delta, of teacher-positive pixels and of the lesion gate.
+        unmixed_threshold: of pseudo-masks without a patch: ``delta``, or a number (release: 0.5).
         gate_image: paste into the image only what passes the gate; false is the literal equation.
         self_pairs: a sample may be its own donor.
+        region_from: see `MixedText`, as conflict and update_count.
+        conflict: see `MixedText`.
+        update_count: see `MixedText`.
+        transpose: read region boxes on exchanged axes (release): "left" is the upper half.
         vocabulary: regions of the data set's sentences.
         writing: how its sentences count.
     """
@@ -112,18 +121,25 @@ class TPatchMix:
         patch: int,
         reference_side: int,
         threshold: float,
+        unmixed_threshold: float | str,
         gate_image: bool,
         self_pairs: bool,
+        region_from: str,
+        conflict: str,
+        update_count: bool,
+        transpose: bool,
         vocabulary: str,
-        writing: Writing,
+        writing: Writing | None,
     ) -> None:
         if variant not in VARIANTS:
             raise UserError(f"augment variant '{variant}': expected {', '.join(VARIANTS)}")
         self.variant, self.probability, self.threshold = variant, probability, threshold
+        self.unmixed_threshold = _number_or_delta(unmixed_threshold)
         self.patch, self.reference_side = patch, reference_side
         self.gate_image, self.self_pairs = gate_image, self_pairs
-        self.vocabulary, self.writing = vocabulary, writing
-        self.regions = look_up(vocabulary).boxes
+        self.text = MixedText(vocabulary, writing, region_from, conflict, update_count)
+        boxes = look_up(vocabulary).boxes
+        self.regions = tuple(map(transposed, boxes)) if transpose else boxes
 
     def plan(self, batch: Batch, u: np.ndarray) -> Plan:
         """Donors, boxes and candidate sentences for a batch on the host; u is (B, draws)."""
@@ -148,19 +164,14 @@ class TPatchMix:
         self, batch: Batch, i: int, j: int, u: float, side: int
     ) -> tuple[tuple[str, ...], tuple[int, int, int, int], bool]:
         """The sentences that sample i could end with, where the patch may lie, and whether."""
-        own, whole = batch.sentences[i], (0, 0, side, side)
+        own, given, whole = batch.sentences[i], batch.sentences[j], (0, 0, side, side)
         if self.variant in ("random", "prob"):
-            added = [self._add(own, (k,)) for k in range(len(self.regions))]
-            return (own, *added), whole, True
-        found = [p for p in phrases(batch.sentences[j], self.vocabulary) if p.regions]
-        q_i, q_j = (batch.position[k].int().tolist() for k in (i, j))
-        if not found or conflict(q_i, q_j, self.vocabulary):
+            return self.text.anywhere(own, given, sure=self.variant == "prob"), whole, True
+        labels = batch.position[i].int().tolist(), batch.position[j].int().tolist()
+        place = self.text.place(own, given, labels, u)
+        if place is None:
             return (own, own), whole, False
-        phrase = found[min(int(u * len(found)), len(found) - 1)]
-        return (own, self._add(own, phrase.regions)), self._box(phrase.regions, side), True
-
-    def _add(self, text: str, regions: Sequence[int]) -> str:
-        return conjoin(text, regions, self.vocabulary, self.writing)
+        return self.text.placed(own, place), self._box(place.regions, side), True
 
     def _box(self, regions: Sequence[int], side: int) -> tuple[int, int, int, int]:
         """The smallest box around the phrase's regions, in pixels: left, top, right, bottom."""
@@ -195,15 +206,32 @@ class TPatchMix:
             patch=patch,
             gated=gated,
             pasted=pasted,
-            choice=self._choose(pasted, corner + side // 2, height, width),
+            choice=self._choose(pasted, corner + side // 2, (height, width), plan.candidates),
+            unmixed_threshold=self.unmixed_threshold,
         )
 
-    def _choose(self, pasted: Tensor, center: Tensor, height: int, width: int) -> Tensor:
+    def _choose(
+        self, pasted: Tensor, center: Tensor, size: tuple[int, int], candidates: int
+    ) -> Tensor:
         """Which candidate sentence is true now: 0 without a patch."""
-        if self.variant in ("pos", "hybrid"):
+        if candidates == 2:
             return pasted.long()
+        height, width = size
         y, x = center[:, 1] / height, center[:, 0] / width
         inside = [
             (y >= b.top) & (y < b.bottom) & (x >= b.left) & (x < b.right) for b in self.regions
         ]
         return pasted * (1 + torch.stack(inside, 1).to(torch.int32).argmax(1))
+
+
+def transposed(box: Box) -> Box:
+    """The box with rows and columns exchanged."""
+    return Box(top=box.left, bottom=box.right, left=box.top, right=box.bottom)
+
+
+def _number_or_delta(threshold: float | str) -> float | None:
+    if threshold == "delta":
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise UserError(f"augment.mixer.unmixed_threshold={threshold}: expected delta or a number")
+    return float(threshold)

@@ -10,15 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom
+from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom, standardize
 from semimedref.augment.plan import Plan, empty_plan
 from semimedref.augment.t_patchmix import Mixed
 from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
+
+JITTER_SPACES = ("unit", "z_score")
+LABELED_VIEWS = ("weak", "strong")
+WORDS_WHEN = ("after_mixing", "before_mixing")
 
 
 @dataclass(frozen=True)
 class View:
-    """An image in [0, 1] with the mask that fits it; standardize before the network."""
+    """An image with the mask that fits it."""
 
     image: Tensor  # (B, 1, H, W)
     mask: Tensor | None  # (B, 1, H, W)
@@ -49,7 +54,19 @@ class Words(Protocol):
 
 
 class Views:
-    """Weak: joint zoom. Strong: jitter and blur, then mixing, then words; each may be left out."""
+    """Weak: joint zoom. Strong: jitter and blur, mixing and words; each may be left out.
+
+    Args:
+        zoom: of both views.
+        jitter: of the strong view.
+        blur: after the jitter.
+        mixer: mixes samples of a batch.
+        words: edits sentences.
+        words_when: ``after_mixing``, on complete mixed sentences, or ``before_mixing`` (release).
+        jitter_space: jitter and blur in [0, 1] (``unit``), or after standardizing (``z_score``,
+            release), where the jitter clamps to [0, 1].
+        labeled_view: what labeled images get: ``weak``, or ``strong``: jitter and blur too.
+    """
 
     def __init__(
         self,
@@ -59,29 +76,55 @@ class Views:
         blur: GaussianBlur | None,
         mixer: Mixer | None,
         words: Words | None,
+        words_when: str,
+        jitter_space: str,
+        labeled_view: str,
     ) -> None:
+        _check("words_when", words_when, WORDS_WHEN)
+        _check("jitter_space", jitter_space, JITTER_SPACES)
+        _check("labeled_view", labeled_view, LABELED_VIEWS)
         self.zoom, self.jitter, self.blur = zoom, jitter, blur
         self.mixer, self.words = mixer, words
+        self.words_when, self.jitter_space = words_when, jitter_space
+        self.labeled_view = labeled_view
         self._columns, self.draws = _allot(zoom, jitter, blur, mixer, words)
 
     def plan(self, batch: Batch, prepare: Callable[[Sequence[str]], Any]) -> Plan:
         """What the host decides for a batch on the host, sentences prepared."""
         u = batch.uniform.numpy()
-        if self.mixer is None:
-            plan = empty_plan(batch.sentences, batch.image.shape[-1])
+        if self.words_when == "before_mixing":
+            edited = self._edited([(s,) for s in batch.sentences], u)
+            plan = self._mix_plan(replace(batch, sentences=tuple(s for (s,) in edited)), u)
         else:
-            plan = self.mixer.plan(batch, u[:, self._columns[3]])
-        if self.words is not None:
-            numbers = u[:, self._columns[4]]
-            rows = zip(plan.sentences, numbers, strict=True)
-            plan = replace(
-                plan, sentences=tuple(tuple(self.words(s, n) for s in row) for row, n in rows)
-            )
+            plan = self._mix_plan(batch, u)
+            plan = replace(plan, sentences=self._edited(plan.sentences, u))
         return plan.prepared(prepare)
 
+    def _mix_plan(self, batch: Batch, u: np.ndarray) -> Plan:
+        if self.mixer is None:
+            return empty_plan(batch.sentences, batch.image.shape[-1])
+        return self.mixer.plan(batch, u[:, self._columns[3]])
+
+    def _edited(
+        self, rows: Sequence[tuple[str, ...]], u: np.ndarray
+    ) -> tuple[tuple[str, ...], ...]:
+        """The candidate sentences of each sample, all edited by the sample's numbers."""
+        words = self.words
+        if words is None:
+            return tuple(rows)
+        numbers = u[:, self._columns[4]]
+        return tuple(tuple(words(s, n) for s in row) for row, n in zip(rows, numbers, strict=True))
+
     def weak(self, batch: Batch) -> View:
-        """The view that labels and the teacher see."""
+        """The view that the teacher sees, in [0, 1]."""
         return View(*self.zoom(batch.image, batch.mask, batch.uniform[:, self._columns[0]]))
+
+    def labeled(self, batch: Batch) -> View:
+        """The view of labeled images, standardized; their sentences are never edited."""
+        weak = self.weak(batch)
+        if self.labeled_view == "weak":
+            return View(standardize(weak.image), weak.mask)
+        return View(self.standardized(self.perturb(weak, batch)), weak.mask)
 
     def strong(self, weak: View, batch: Batch, probability: Tensor) -> Mixed:
         """The student's view, made of the weak one, so that both share their geometry.
@@ -91,17 +134,26 @@ class Views:
             batch: on the device, with its plan.
             probability: P (B, 1, H, W), the teacher's, for the weak view.
         """
-        image = weak.image
-        if self.jitter is not None:
-            image = self.jitter(image, batch.uniform[:, self._columns[1]])
-        if self.blur is not None:
-            image = self.blur(image, batch.uniform[:, self._columns[2]])
+        image = self.perturb(weak, batch)
         if self.mixer is not None:
             u = batch.uniform[:, self._columns[3]]
             return self.mixer.mix(image, probability, batch.plan, u)
         nothing = torch.zeros_like(image)
         none = torch.zeros(len(image), dtype=torch.bool, device=image.device)
         return Mixed(image, probability, nothing, nothing, none, none.long())
+
+    def perturb(self, weak: View, batch: Batch) -> Tensor:
+        """The strong image before anything is mixed: jitter and blur."""
+        image = standardize(weak.image) if self.jitter_space == "z_score" else weak.image
+        if self.jitter is not None:
+            image = self.jitter(image, batch.uniform[:, self._columns[1]])
+        if self.blur is not None:
+            image = self.blur(image, batch.uniform[:, self._columns[2]])
+        return image
+
+    def standardized(self, strong: Tensor) -> Tensor:
+        """A strong image as the network takes it."""
+        return strong if self.jitter_space == "z_score" else standardize(strong)
 
 
 def _allot(*parts: object) -> tuple[list[slice], int]:
@@ -112,3 +164,8 @@ def _allot(*parts: object) -> tuple[list[slice], int]:
         columns.append(slice(start, stop))
         start = stop
     return columns, start
+
+
+def _check(key: str, found: str, known: tuple[str, ...]) -> None:
+    if found not in known:
+        raise UserError(f"augment.{key}={found} is unknown: expected {' or '.join(known)}")

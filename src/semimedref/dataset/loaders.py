@@ -1,8 +1,9 @@
 """Batches as a pure function of the step: resuming is starting the range later.
 
 The larger pool passes once an epoch, the smaller one cycles, each pass in a fresh order
-("maximum-size cycling"). Orders and augmentation numbers depend on (seed, pass, sample) alone, so
-neither the number of workers nor an interruption changes what a step sees.
+("maximum-size cycling"); or labeled images are drawn with replacement (release). Orders and
+augmentation numbers depend on (seed, pass, sample) alone, so neither the number of workers nor an
+interruption changes what a step sees.
 """
 
 from __future__ import annotations
@@ -66,13 +67,15 @@ class Stream:
     seed: int
     batch_size: int
     draws: int
+    sampler: str  # cycle: each image once a pass; replacement: as many draws, each from all images
 
     def batch(self, step: int) -> Batch:
         """Batch number ``step`` since the beginning of training."""
+        order = _order if self.sampler == "cycle" else _replacement
         chosen, numbers = [], []
         for position in range(step * self.batch_size, (step + 1) * self.batch_size):
             turn, at = divmod(position, len(self.pool))
-            chosen.append(int(_order(self.seed, self.name, turn, len(self.pool))[at]))
+            chosen.append(int(order(self.seed, self.name, turn, len(self.pool))[at]))
             numbers.append(seeds.uniforms(self.seed, self.name, turn, at, n=self.draws))
         return self.pool.fetch(chosen, np.stack(numbers))
 
@@ -108,6 +111,12 @@ def steps_per_epoch(labeled: int, unlabeled: int, *, batch_size: int, accumulate
 @lru_cache(maxsize=8)
 def _order(seed: int, name: str, turn: int, n: int) -> np.ndarray:
     return seeds.permutation(seed, name, turn, n=n)
+
+
+@lru_cache(maxsize=8)
+def _replacement(seed: int, name: str, turn: int, n: int) -> np.ndarray:
+    place = n  # samples of a pass have the places 0 to n - 1
+    return np.floor(seeds.uniforms(seed, name, turn, place, n=n).astype(np.float64) * n)
 
 
 def _resize(x: Tensor, side: int, mode: str) -> Tensor:

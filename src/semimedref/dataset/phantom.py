@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -119,6 +120,13 @@ class Phantom:
         named, shown = int(np.sum(masks, dtype=np.int64)), int(np.sum(lesions, dtype=np.int64))
         return 2 * named / (named + shown)
 
+    def shown_regions(self, name: str) -> Iterator[list[int]]:
+        """Where each image of a split shows a lesion, named or not, 0/1 by region.
+
+        The cache holds the union of an image's lesions, so the images are drawn again.
+        """
+        return (drawn.shown for drawn in draw_images(self._recipe, name))
+
     def generate(self) -> None:
         """Draw the data set unless it is cached; refuse content that is not the frozen one."""
         stamp = self.folder / "content.sha256"
@@ -155,37 +163,56 @@ class Phantom:
         partial.rename(self.folder)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """One image as it is drawn."""
+
+    id: str
+    patient: str
+    named: list[int]  # 0/1 by region: what the sentence says
+    shown: list[int]  # 0/1 by region: where a lesion is
+    image: np.ndarray
+    masks: dict[int, np.ndarray]  # of every lesion, by region
+
+
 def draw_split(recipe: dict, split: str) -> tuple[list[dict], dict[str, np.ndarray]]:
     """All rows of a split and its arrays ``images``, ``masks`` (named) and ``lesions`` (shown)."""
     n, side = recipe["images"][split], recipe["side"]
-    difficulty, placement = _difficulty(recipe["difficulty"]), _placement(recipe["placement"])
     arrays = {k: np.zeros((n, side, side), np.uint8) for k in ("images", "masks", "lesions")}
     rows: list[dict] = []
-    patient = 0
-    while len(rows) < n:
+    for at, drawn in enumerate(draw_images(recipe, split)):
+        arrays["images"][at] = drawn.image
+        for region, mask in drawn.masks.items():
+            arrays["lesions"][at] |= mask
+            if drawn.named[region]:
+                arrays["masks"][at] |= mask
+        rows.append(
+            {"id": drawn.id, "patient": drawn.patient, "text": lung_caption(drawn.named)}
+            | {"position": drawn.named}
+        )
+    return rows, arrays
+
+
+def draw_images(recipe: dict, split: str) -> Iterator[Drawn]:
+    """The images of a split in order, patient by patient."""
+    n, side = recipe["images"][split], recipe["side"]
+    difficulty, placement = _difficulty(recipe["difficulty"]), _placement(recipe["placement"])
+    done = patient = 0
+    while done < n:
         rng = np.random.default_rng([recipe["seed"], SPLITS.index(split), patient])
         anatomy = Anatomy.draw(rng, spread=difficulty.anatomy)
         for visit in range(1 + int(rng.random() * recipe["images_per_patient"])):
-            if len(rows) == n:
+            if done == n:
                 break
             named, shown = _place(rng, placement)
             lesions = {r: _lesion(rng, difficulty) for r in range(6) if shown[r]}
             image, masks = radiograph(
                 rng, anatomy.visit(rng), lesions, side=side, difficulty=difficulty
             )
-            at = len(rows)
-            arrays["images"][at] = image
-            for region, mask in masks.items():
-                arrays["lesions"][at] |= mask
-                if named[region]:
-                    arrays["masks"][at] |= mask
             who = f"{split}-p{patient:04d}"
-            rows.append(
-                {"id": f"{who}-{visit}", "patient": who, "text": lung_caption(named)}
-                | {"position": named}
-            )
+            yield Drawn(f"{who}-{visit}", who, named, shown, image, masks)
+            done += 1
         patient += 1
-    return rows, arrays
 
 
 def _place(rng: np.random.Generator, placement: Placement) -> tuple[list[int], list[int]]:

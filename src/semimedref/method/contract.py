@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 from torch import Tensor, nn
 
 from semimedref.augment.plan import Plan
@@ -13,11 +14,29 @@ from semimedref.method.schedule import Progress
 
 
 class Method(Protocol):
-    """One training method. ``draws`` numbers per sample; ``uses_unlabeled`` asks for that pool."""
+    """One training method.
+
+    Attributes:
+        draws: random numbers that it needs for each sample.
+        uses_unlabeled: whether it asks for that pool.
+        student: the network that learns.
+        selects: the validation score by which the best epoch is kept.
+        segments: whether it predicts masks; if not, nothing that belongs to masks is written.
+        routes: ways to supply a position token, by name; the first is the usual one.
+        axes: further evaluations of the test set, each with ``route`` and ``removal``.
+        removal_key: what decides whose positions an evaluation removes.
+        removal_valid: share of the validation sentences without positions.
+    """
 
     draws: int
     uses_unlabeled: bool
     student: nn.Module
+    selects: str
+    segments: bool
+    routes: tuple[str, ...]
+    axes: Sequence[Mapping[str, Any]]
+    removal_key: str
+    removal_valid: float
 
     def to(self, device: object) -> Method:
         """Move every network to the device."""
@@ -25,6 +44,26 @@ class Method(Protocol):
 
     def train(self, mode: bool = True) -> Method:
         """Switch the student between training and evaluation."""
+        ...
+
+    def networks(self) -> list[nn.Module]:
+        """What a prediction runs through, the student first."""
+        ...
+
+    def check_side(self, side: int) -> None:
+        """Refuse an image side that the networks cannot take."""
+        ...
+
+    def prepare_text(self, sentences: Sequence[str]) -> Any | None:  # noqa: ANN401
+        """Sentences for the text encoder, on the host; None if none are read."""
+        ...
+
+    def begin(self, positions: np.ndarray) -> None:
+        """See the position labels (N, K) of the labeled pool, once before training."""
+        ...
+
+    def edit_labeled(self, batch: Batch) -> Batch:
+        """A labeled batch on the host, with the sentences that the student is to read."""
         ...
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -49,8 +88,20 @@ class Method(Protocol):
         """Scheduled numbers worth a line in the log."""
         ...
 
-    def predict(self, batch: Batch, *, weights: str) -> Tensor:
+    def predict(self, batch: Batch, *, weights: str, route: str | None = None) -> Tensor:
         """Foreground probability (B, 1, H, W) of the student or the teacher."""
+        ...
+
+    def measure(self, batch: Batch, *, threshold: float, weights: str, route: str | None) -> Tensor:
+        """What the scores are made of, a row an image: counts of pixels, or probabilities."""
+        ...
+
+    def summarize(self, table: np.ndarray) -> dict[str, float]:
+        """Scores of a set, from the rows of ``measure``."""
+        ...
+
+    def facts(self, side: int) -> dict[str, float]:
+        """Further numbers for the result, such as what the networks cost."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from semimedref.errors import UserError
 
@@ -17,25 +17,47 @@ class Progress:
 
 
 class Schedule:
-    """Burn-in, then linear ramps per step; lengths in epochs or in shares of the total."""
+    """Burn-in, then linear ramps; lengths in epochs or in shares of the total.
 
-    def __init__(self, *, unit: str, burn_in: float, ramp: float, momentum_ramp: float) -> None:
+    A ramp rises at every ``step``, or at every ``epoch`` to the value of its first step (release).
+    """
+
+    def __init__(
+        self,
+        *,
+        unit: str,
+        burn_in: float,
+        ramp: float,
+        ramp_update: str,
+        momentum_ramp: float,
+        momentum_update: str,
+    ) -> None:
         if unit not in ("epochs", "share"):
             raise UserError(f"schedule unit '{unit}' is unknown: expected 'epochs' or 'share'")
-        self.unit = unit
-        self.burn_in, self.ramp, self.momentum_ramp = burn_in, ramp, momentum_ramp
+        for update in (ramp_update, momentum_update):
+            if update not in ("step", "epoch"):
+                raise UserError(f"schedule update '{update}' is unknown: expected step or epoch")
+        self.unit, self.burn_in = unit, burn_in
+        self.ramp, self.ramp_update = ramp, ramp_update
+        self.momentum_ramp, self.momentum_update = momentum_ramp, momentum_update
 
     def in_burn_in(self, progress: Progress) -> bool:
         """Whether only labeled images count yet."""
         return self._since_burn_in(progress) < 0
 
+    def skips_unlabeled(self, progress: Progress) -> bool:
+        """Whether the unlabeled branch is off: burn-in, and an epoch in which it weighs nothing."""
+        if self.in_burn_in(progress):
+            return True
+        return self.ramp_update == "epoch" and self.unlabeled_share(progress) == 0
+
     def unlabeled_share(self, progress: Progress) -> float:
         """0 in burn-in, then linear to 1 over ``ramp``."""
-        return self._rise(progress, self.ramp)
+        return self._rise(_at(progress, self.ramp_update), self.ramp)
 
     def momentum_share(self, progress: Progress) -> float:
         """0 in burn-in, then linear to 1 over ``momentum_ramp``."""
-        return self._rise(progress, self.momentum_ramp)
+        return self._rise(_at(progress, self.momentum_update), self.momentum_ramp)
 
     def _rise(self, progress: Progress, length: float) -> float:
         since = self._since_burn_in(progress)
@@ -50,3 +72,10 @@ class Schedule:
     def _steps(self, length: float, progress: Progress) -> float:
         whole = progress.steps_per_epoch if self.unit == "epochs" else progress.total_steps
         return length * whole
+
+
+def _at(progress: Progress, update: str) -> Progress:
+    """The step whose value holds now."""
+    if update == "step":
+        return progress
+    return replace(progress, step=progress.step - progress.step % progress.steps_per_epoch)

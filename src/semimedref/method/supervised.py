@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from semimedref import metrics
 from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.views import View, Views
@@ -16,13 +18,17 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.model.segmenter import Segmenter, TextFeatures
+from semimedref.model.segmenter import Segmenter, TextFeatures, TextInput
 
 
 class Supervised:
     """Dice + BCE on the weak view of labeled images (paper, Eq. sup)."""
 
     uses_unlabeled = False
+    selects, segments = "dice", True
+    routes: tuple[str, ...] = ()
+    axes: Sequence[Mapping[str, Any]] = ()
+    removal_key, removal_valid = "image_id", 0.0
 
     def __init__(
         self, *, model: Segmenter, views: Views, loss: SegmentationLoss, text_dropout: bool
@@ -38,8 +44,28 @@ class Supervised:
 
     def train(self, mode: bool = True) -> Self:
         """Switch the student between training and evaluation."""
-        self.student.train(mode)
+        if self.student.training != mode:  # the step asks each time, and a walk takes 1 ms
+            self.student.train(mode)
         return self
+
+    def networks(self) -> list[nn.Module]:
+        """The student."""
+        return [self.student]
+
+    def check_side(self, side: int) -> None:
+        """Refuse a side that the student cannot take."""
+        self.student.check_side(side)
+
+    def prepare_text(self, sentences: Sequence[str]) -> TextInput:
+        """Sentences for the student's text encoder."""
+        return self.student.prepare_text(sentences)
+
+    def begin(self, positions: np.ndarray) -> None:
+        """Nothing is learned from the labels as a whole."""
+
+    def edit_labeled(self, batch: Batch) -> Batch:
+        """Labeled sentences are read as they are."""
+        return batch
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """One group: everything that learns."""
@@ -51,8 +77,8 @@ class Supervised:
     ) -> dict[str, Tensor]:
         """L_sup."""
         del unlabeled, progress
-        view = self.views.weak(labeled)
-        logits = self.student(standardize(view.image), self.student_text(labeled))
+        view = self.views.labeled(labeled)
+        logits = self.student(view.image, self.student_text(labeled))
         loss_sup = self.loss(logits, mask_of(view))
         return {"loss": loss_sup, "loss_sup": loss_sup}
 
@@ -74,11 +100,37 @@ class Supervised:
         return self.student.encode_text(batch.text, dropout=self.text_dropout)
 
     @torch.no_grad()
-    def predict(self, batch: Batch, *, weights: str) -> Tensor:
+    def predict(self, batch: Batch, *, weights: str, route: str | None = None) -> Tensor:
         """Foreground probability from the unchanged image."""
+        self.check_route(route)
         network = self.network(weights)
         text = network.encode_text(batch.text)
         return network(standardize(batch.image), text).float().sigmoid()
+
+    def measure(self, batch: Batch, *, threshold: float, weights: str, route: str | None) -> Tensor:
+        """True positive, false positive and false negative pixels (B, 3)."""
+        probability = self.predict(batch, weights=weights, route=route)
+        return metrics.counts(probability, mask_of(batch), threshold=threshold)
+
+    def summarize(self, table: np.ndarray) -> dict[str, float]:
+        """Global Dice and mIoU, and Dice per image."""
+        return metrics.summarize(table)
+
+    def facts(self, side: int) -> dict[str, float]:
+        """Nothing beside the scores."""
+        del side
+        return {}
+
+    def check_route(self, route: str | None) -> None:
+        """Refuse a route that this method does not have."""
+        if route is None or route in self.routes:
+            return
+        if self.routes:
+            raise UserError(f"route={route} is unknown: expected {', '.join(self.routes)}")
+        raise UserError(
+            f"route={route}: this run has no position token; expected a run of method=ispg, "
+            "or removal=… alone"
+        )
 
     def network(self, which: str) -> Segmenter:
         """The network of that name."""
@@ -105,8 +157,8 @@ class Supervised:
         self.student.load_trainable_state(pick(state, "student"))
 
 
-def mask_of(view: View) -> Tensor:
-    """The mask of a labeled view."""
-    if view.mask is None:
+def mask_of(labeled: View | Batch) -> Tensor:
+    """The mask of a labeled view or batch."""
+    if labeled.mask is None:
         raise AssertionError("a labeled batch came without masks")
-    return view.mask
+    return labeled.mask

@@ -16,7 +16,7 @@ from semimedref.align.alignment import Alignment
 from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.t_patchmix import Mixed
-from semimedref.augment.views import View, Views
+from semimedref.augment.views import Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
@@ -69,8 +69,8 @@ class TeacherStudent(Supervised):
         return groups
 
     def plan(self, batch: Batch, progress: Progress) -> Plan | None:
-        """What the host decides about the strong view; nothing in burn-in."""
-        if self.schedule.in_burn_in(progress):
+        """What the host decides about the strong view; nothing while that branch is off."""
+        if self.schedule.skips_unlabeled(progress):
             return None
         return self.views.plan(batch, self.student.prepare_text)
 
@@ -78,27 +78,28 @@ class TeacherStudent(Supervised):
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:
         """Labeled images alone in burn-in, then both branches in one student pass."""
-        known = self.views.weak(labeled)
+        known = self.views.labeled(labeled)
         text = self.student_text(labeled)
-        if unlabeled is None or self.schedule.in_burn_in(progress):
-            logits = self.student(standardize(known.image), text)
+        if unlabeled is None or self.schedule.skips_unlabeled(progress):
+            logits = self.student(known.image, text)
             losses = {"loss_sup": self.loss(logits, mask_of(known))}
-            contrast = self._contrast([(known, text, labeled.position)], progress)
+            contrast = self._contrast([(known.image, text, labeled.position)], progress)
             return self._total(losses | contrast, progress)
         weak = self.views.weak(unlabeled)
         probability = self.teach(weak.image, unlabeled)
         strong = self.views.strong(weak, unlabeled, probability)
-        image = torch.cat([known.image, strong.image])
+        image = torch.cat([known.image, self.views.standardized(strong.image)])
         both = join([text, self.strong_text(unlabeled, strong)])
-        logits = self.student(standardize(image), both)
+        logits = self.student(image, both)
         n = len(labeled)
         losses = {
             "loss_sup": self.loss(logits[:n], mask_of(known)),
             "loss_unsup": self.loss(logits[n:], self.target(strong)),
         }
-        pairs = [(known, text, labeled.position)]
+        pairs = [(known.image, text, labeled.position)]
         if self.align is not None:
-            pairs += [(weak, self.student_text(unlabeled), unlabeled.position)]
+            calm = standardize(weak.image)
+            pairs += [(calm, self.student_text(unlabeled), unlabeled.position)]
         return self._total(losses | self._contrast(pairs, progress), progress)
 
     @torch.no_grad()
@@ -109,7 +110,7 @@ class TeacherStudent(Supervised):
 
     def target(self, strong: Mixed) -> Tensor:
         """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
-        plain = self.pseudo_label(strong.probability)
+        plain = self.pseudo_label(strong.probability, threshold=strong.unmixed_threshold)
         mixed = self.pseudo_label(strong.probability, threshold=self.mixed_threshold)
         return torch.where(strong.pasted[:, None, None, None], mixed, plain)
 
@@ -119,23 +120,27 @@ class TeacherStudent(Supervised):
         return self.student.encode_text(chosen, dropout=self.text_dropout)
 
     def _contrast(
-        self, pairs: list[tuple[View, TextFeatures, Tensor]], progress: Progress
+        self, pairs: list[tuple[Tensor, TextFeatures, Tensor]], progress: Progress
     ) -> dict[str, Tensor]:
-        """PACL or CLIP on the weak views, in one pass through the trunk."""
+        """PACL or CLIP on standardized images (B, 1, H, W), in one pass through the trunk."""
         weights = self._contrast_weights(progress)
         if self.align is None or not any(weights[: len(pairs)]):
             return {}
-        images = standardize(torch.cat([view.image for view, _, _ in pairs]))
+        images = torch.cat([image for image, _, _ in pairs])
         if self.align.image_feature == "pre_fusion":
             maps = self.student.image_features(images)
         else:
             maps = self.student.fused_features(images, join([text for _, text, _ in pairs]))
-        parts = maps.split([len(view.image) for view, _, _ in pairs])
+        parts = maps.split([len(image) for image, _, _ in pairs])
         names = ("loss_pacl_sup", "loss_pacl_unsup")
         return {
-            name: self.align(part, text.pooled, q)
+            name: self.compare(part, text, q)
             for name, part, (_, text, q) in zip(names, parts, pairs, strict=False)
         }
+
+    def compare(self, image_map: Tensor, text: TextFeatures, q: Tensor) -> Tensor:
+        """The contrastive loss of image maps and sentences with positions q."""
+        return self.align(image_map, text.pooled, q)
 
     def _contrast_weights(self, progress: Progress) -> tuple[float, float]:
         if self.align is None:
@@ -145,22 +150,26 @@ class TeacherStudent(Supervised):
 
     def _total(self, losses: dict[str, Tensor], progress: Progress) -> dict[str, Tensor]:
         """The overall objective (paper, Eq. total)."""
+        weights = self.loss_weights(progress)
+        total = torch.stack([weights[name] * value for name, value in losses.items()]).sum()
+        return {"loss": total} | losses
+
+    def loss_weights(self, progress: Progress) -> dict[str, float]:
+        """What each term counts now."""
         labeled, unlabeled = self._contrast_weights(progress)
-        weights = {
+        return {
             "loss_sup": 1.0,
             "loss_unsup": self.lambda_u(progress),
             "loss_pacl_sup": labeled,
             "loss_pacl_unsup": unlabeled,
         }
-        total = torch.stack([weights[name] * value for name, value in losses.items()]).sum()
-        return {"loss": total} | losses
 
     def after_step(self, progress: Progress) -> None:
         """The teacher follows the student."""
         self.teacher.follow(self.student, momentum=self.momentum(progress))
 
     def lambda_u(self, progress: Progress) -> float:
-        """Weight of the unlabeled branch: 0 in burn-in, then linear per step."""
+        """Weight of the unlabeled branch: 0 in burn-in, then linear."""
         return self.weight_unlabeled * self.schedule.unlabeled_share(progress)
 
     def momentum(self, progress: Progress) -> float:
@@ -180,23 +189,25 @@ class TeacherStudent(Supervised):
 
     def state_dict(self) -> dict[str, Any]:
         """Student, teacher and projections."""
-        heads = {} if self.align is None else {"align": self.align.state_dict()}
-        return self.weights() | heads
+        return self.weights()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take all back."""
-        self.load_weights(state)
         if self.align is not None:
-            self.align.load_state_dict(pick(state, "align"))
+            pick(state, "align")
+        self.load_weights(state)
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
-        """Both networks."""
-        return super().weights() | {"teacher": self.teacher.network.trainable_state()}
+        """Both networks, and the projections if there are any."""
+        heads = {} if self.align is None else {"align": self.align.state_dict()}
+        return super().weights() | {"teacher": self.teacher.network.trainable_state()} | heads
 
     def load_weights(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Take both back."""
+        """Take them back; masks need no projections, so a file without them is good enough."""
         super().load_weights(state)
         self.teacher.network.load_trainable_state(pick(state, "teacher"))
+        if self.align is not None and "align" in state:
+            self.align.load_state_dict(state["align"])
 
 
 def choose(texts: TextInput, choice: Tensor, candidates: int) -> TextInput:

@@ -25,7 +25,7 @@ _SIDE = 14  # room left and right of its scale
 
 @dataclass(frozen=True)
 class Line:
-    """Validation Dice of one run: (epoch, fraction) pairs."""
+    """The validation score of one run: (epoch, fraction) pairs."""
 
     row: int
     seed: str
@@ -64,7 +64,9 @@ def color(row: int) -> str:
     return f"var(--c{row % COLORS})"
 
 
-def curves(lines: Sequence[Line], *, title: str, rows: Sequence[str], high: float) -> str:
+def curves(
+    lines: Sequence[Line], *, title: str, rows: Sequence[str], high: float, score: str = "Dice"
+) -> str:
     """Learning curves of one column: thin lines are seeds, the thick line is their mean.
 
     Args:
@@ -72,6 +74,7 @@ def curves(lines: Sequence[Line], *, title: str, rows: Sequence[str], high: floa
         title: what the column is, for those who cannot see the picture.
         rows: labels of the rows.
         high: upper end of the vertical scale, the same in all columns (fraction).
+        score: what is drawn.
     """
     last = max((line.points[-1][0] for line in lines), default=1.0)
     x = Scale(0, max(last, 2.0), _LEFT, _WIDTH - _RIGHT)
@@ -84,7 +87,7 @@ def curves(lines: Sequence[Line], *, title: str, rows: Sequence[str], high: floa
         for line in mine if len(mine) > 1 else ():
             parts.append(_path(line.points, x, y, f'class="seed" {_stroke(row, dash)}'))
         parts.append(_path(mean_curve(mine), x, y, f"{thick} {_stroke(row, dash)}"))
-    label = f"Validation Dice in percent by epoch, {title}. {_ends(lines, rows)}"
+    label = f"Validation {score} in percent by epoch, {title}. {_ends(lines, rows)}"
     return (
         f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{escape(label)}"><title>{escape(label)}</title>{"".join(parts)}</svg>'

@@ -66,18 +66,29 @@ def report_command(args: Sequence[str]) -> int:
 
 
 def diff_command(args: Sequence[str]) -> int:
-    """``semimedref diff RUN_A RUN_B`` or ``semimedref diff experiment=NAME "Row A" "Row B"``."""
+    """Compare two runs, two rows of an experiment, or two options of a configuration.
+
+    ``semimedref diff RUN_A RUN_B``, ``semimedref diff experiment=NAME "Row A" "Row B"`` or
+    ``semimedref diff preset=paper preset=release``.
+    """
     root = next((a.removeprefix("run_root=") for a in args if a.startswith("run_root=")), RUN_ROOT)
-    if not any(a.startswith("experiment=") for a in args):
+    of_experiment = any(a.startswith("experiment=") for a in args)
+    if not of_experiment:
         args = [a for a in args if not a.startswith("run_root=")]
     overrides = [arg for arg in args if _is_override(arg)]
     names = [arg for arg in args if not _is_override(arg)]
-    if len(names) != 2:
+    options = [arg for arg in overrides if not arg.startswith("hydra.")]
+    if not of_experiment and not names and len(options) == 2:
+        shared = [arg for arg in overrides if arg not in options]
+        names = options
+        found = configdiff.option_differences(*options, shared=shared)
+    elif len(names) != 2:
         raise UserError(
-            f"found {len(names)} things to compare, expected two run folders or two rows: "
-            '`semimedref diff RUN_A RUN_B` or `semimedref diff experiment=NAME "Row A" "Row B"`'
+            f"found {len(names)} things to compare, expected two run folders, two rows or two "
+            'options: `semimedref diff RUN_A RUN_B`, `semimedref diff experiment=NAME "Row A" '
+            '"Row B"` or `semimedref diff preset=paper preset=release`'
         )
-    if overrides:
+    elif overrides:
         a, b = configdiff.matching_cells(_expand("diff", overrides), *names)
         found = configdiff.differences(a.config, b.config)
     else:

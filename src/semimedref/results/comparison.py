@@ -1,4 +1,7 @@
-"""Compare each row of a table with the first row, within a column, on the same test images."""
+"""Compare each row of a table with the first row, within a column, on the same test images.
+
+In a ladder each row is compared with the row before it, too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ TEST_REPLICATES = 20_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row minus the first row: the test, over the seeds that both have finished."""
+    """A row minus the first, or minus the one before it, over the seeds that both have."""
 
     row: str
     reference: str
@@ -29,15 +32,25 @@ class Comparison:
 def compare_rows(table: Table, *, replicates: int = TEST_REPLICATES) -> list[Comparison]:
     """Test every row against the first, column by column, with Holm's correction in a column.
 
+    A ladder's steps are tested too and belong to the same family.
+
     Rows are paired by seed: a seed that only one of the two has finished is left out of both.
     """
+    if "dice" not in table.metrics:  # the test is one of masks
+        return []
     comparisons = []
     for _, entries in table.groups:
-        family = [_compare(entry, entries[0], replicates) for entry in entries[1:]]
+        family = [_compare(entry, other, replicates) for entry, other in _pairs(table, entries)]
         found = [comparison for comparison in family if comparison is not None]
         adjusted = holm([comparison.test.p for comparison in found])
         comparisons += [replace(c, p_holm=p) for c, p in zip(found, adjusted, strict=True)]
     return comparisons
+
+
+def _pairs(table: Table, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    pairs = [(entry, entries[0]) for entry in entries[1:]]
+    steps = list(zip(entries[2:], entries[1:], strict=False)) if table.ladder else []
+    return pairs + steps
 
 
 def _compare(entry: Entry, reference: Entry, replicates: int) -> Comparison | None:

@@ -1,11 +1,11 @@
-"""Which configuration keys differ between two runs or two rows of a table."""
+"""Which configuration keys differ between two runs, two rows of a table or two options."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from semimedref.errors import UserError
 
@@ -36,6 +36,26 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Differ
         if values[0] != values[1]:
             found.append(Difference(key, *values))
     return found
+
+
+def option_differences(a: str, b: str, *, shared: Sequence[str] = ()) -> list[Difference]:
+    """Every key in which the configurations of two overrides differ.
+
+    What another group interpolates is listed where it is written, not where it is read.
+    """
+    from omegaconf import OmegaConf
+
+    from semimedref import config
+
+    written: list[dict[str, object]] = []
+    values: list[dict[str, str]] = []
+    for override in (a, b):
+        cfg = config.compose([*shared, override])
+        groups = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+        written.append(cast(dict[str, object], OmegaConf.to_container(groups, resolve=False)))
+        values.append(flatten(config.resolved(cfg)))
+    found = differences(*written)
+    return [Difference(d.key, values[0].get(d.key, d.a), values[1].get(d.key, d.b)) for d in found]
 
 
 def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, str]:

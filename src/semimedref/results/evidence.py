@@ -8,6 +8,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
 from semimedref.results import configdiff, render, store
 from semimedref.results.figures import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE
@@ -63,7 +64,7 @@ def _choose(overlays: Sequence[store.Overlay]) -> list[store.Overlay]:
 def _figure(row: str, run: Run, overlay: store.Overlay) -> str:
     score = f"Dice {render.percent(overlay.dice, 1)}"
     alt = f"Image, truth and prediction of {row} for the sentence: {overlay.text} {score}."
-    source, width, height = data_uri(overlay)
+    source, width, height = data_uri(overlay.path)
     bare = abs(width / height - _PICTURES_IN_STRIP) < 0.15  # three squares and two seams
     heads = "<div class=heads><b>image</b><b>truth</b><b>prediction</b></div>" if bare else ""
     return (
@@ -75,7 +76,7 @@ def _figure(row: str, run: Run, overlay: store.Overlay) -> str:
     )
 
 
-def data_uri(overlay: store.Overlay) -> tuple[str, int, int]:
+def data_uri(path: Path) -> tuple[str, int, int]:
     """The picture as WebP for inside the page, a fifth of the PNG's size, and its two sides."""
     from PIL import Image, UnidentifiedImageError
 
@@ -83,17 +84,37 @@ def data_uri(overlay: store.Overlay) -> tuple[str, int, int]:
 
     buffer = io.BytesIO()
     try:
-        with Image.open(overlay.path) as picture:
+        with Image.open(path) as picture:
             width, height = picture.size
             mode = "RGBA" if picture.has_transparency_data else "RGB"
             picture.convert(mode).save(buffer, format="WEBP", quality=_QUALITY, method=4)
     except (UnidentifiedImageError, OSError):
         raise UserError(
-            f"{overlay.path} is not a picture; expected the PNG that the run wrote, delete the "
-            "folder overlays/ to leave it out (`semimedref status` shows the cells)"
+            f"{path} is not a picture; expected the PNG that the run wrote, delete the "
+            f"folder {path.parent.name}/ to leave it out (`semimedref status` shows the cells)"
         ) from None
     encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f"data:image/webp;base64,{encoded}", width, height
+
+
+def analyses(table: Table) -> str:
+    """The figures that ``semimedref analyze`` left in the run folders; empty if there are none."""
+    figures = [
+        _analysis(entry.row, run, path)
+        for entry in table.entries
+        for run in entry.done
+        for path in sorted((run.folder / "analysis").glob("*.png"))
+    ]
+    return f"<div class=gallery>{''.join(figures)}</div>" if figures else ""
+
+
+def _analysis(row: str, run: Run, path: Path) -> str:
+    source, width, height = data_uri(path)
+    what = escape(f"{path.stem.replace('_', ', ')}: {row}, {run.seed}")
+    return (
+        f'<figure><img loading=lazy width={width} height={height} alt="{what}" src="{source}">'
+        f"<figcaption>{what}</figcaption></figure>"
+    )
 
 
 def row_differences(table: Table) -> str:

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 
+from semimedref.results import cost
 from semimedref.results.comparison import Comparison
 from semimedref.results.honest import claims_text_gain, text_gap
 from semimedref.results.table import CI_REPLICATES, MIN_TEXT_GAP, Entry, Score, Table
@@ -17,6 +18,11 @@ _LABELS = {
     "dice_per_image": "Dice per image",
     "dice_shuffled": "Dice, shuffled text",
     "text_gap": "Text gap",
+    "map": "mAP",
+    "auroc": "AUROC",
+    "f1": "F1",
+    "params": "Params",
+    "gflops": "GFLOPs",
 }
 _LISTED = 8  # unfinished cells that are listed one by one
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -24,10 +30,11 @@ _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 def terminal(table: Table, comparisons: Sequence[Comparison], *, style: bool) -> str:
     """Aligned plain text; bold headings and best values only when ``style`` is set."""
-    lines = [header(table), *body(table)]
+    lines = [header(table), *body(table), *overhead(table)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     left = len(table.columns) + 1
     best = [set(), *(best_cells(table, entry) for entry in table.entries)]
+    best += [set() for _ in overhead(table)]
     out = [_styled(table.title, _BOLD, style), ""]
     for number, line in enumerate(lines):
         cells = [
@@ -39,7 +46,8 @@ def terminal(table: Table, comparisons: Sequence[Comparison], *, style: bool) ->
         if number == 0:
             out.append(_styled("─" * (sum(widths) + 2 * (len(widths) - 1)), _DIM, style))
     facts = [*findings(table, comparisons), *unfinished(table)]
-    return "\n".join([line.rstrip() for line in out] + ["", method_note(table), *facts]) + "\n"
+    notes = ["", method_note(table), *table.notes, *facts]
+    return "\n".join([line.rstrip() for line in out] + notes) + "\n"
 
 
 def markdown(table: Table, comparisons: Sequence[Comparison]) -> str:
@@ -52,7 +60,10 @@ def markdown(table: Table, comparisons: Sequence[Comparison]) -> str:
         bold = best_cells(table, entry)
         cells = [_escape(text) for text in line]
         out.append(_md_row([f"**{text}**" if i in bold else text for i, text in enumerate(cells)]))
-    out += ["", _escape(method_note(table)), ""]
+    out += [_md_row([_escape(text) for text in line]) for line in overhead(table)]
+    for note in (method_note(table), *table.notes):
+        out += ["", _escape(note)]
+    out += [""]
     out += [f"- {_escape(line)}" for line in findings(table, comparisons)]
     commands = unfinished(table)
     if commands:
@@ -73,6 +84,13 @@ def csv_text(table: Table) -> str:
             numbers = [score.mean, score.std, score.n, len(entry.runs), *(score.ci or ("", ""))]
             cells = ["" if value is None else value for value in numbers]
             writer.writerow([entry.row, *entry.column, metric, *cells, seeds])
+        for name in table.cost:
+            writer.writerow([entry.row, *entry.column, name, entry.cost[name], *[""] * 6])
+    added = table.chosen.cost if table.chosen else {}
+    for label, part in cost.OVERHEAD if added else ():
+        for name in table.cost:
+            value = added[f"{name}{part}"]
+            writer.writerow([label, *[""] * len(table.columns), name, value, *[""] * 6])
     return buffer.getvalue()
 
 
@@ -82,6 +100,7 @@ def header(table: Table) -> list[str]:
     for metric in table.metrics:
         head.append(_LABELS.get(metric, metric))
         head += ["95 % CI"] if metric == "dice" else []
+    head += [_LABELS.get(name, name) for name in table.cost]
     return [*head, f"{table.over}s"]
 
 
@@ -96,8 +115,23 @@ def body(table: Table) -> list[list[str]]:
                 score = entry.scores[metric]
                 line.append(format_score(score))
                 line += [format_ci(score)] if metric == "dice" else []
+            line += [cost.exact(name, entry.cost[name]) for name in table.cost]
             lines.append([*line, f"{len(entry.done)} of {len(entry.runs)}"])
     return lines
+
+
+def overhead(table: Table) -> list[list[str]]:
+    """What the chosen row adds to a network without it: its head, and all of it."""
+    chosen = table.chosen
+    if chosen is None:
+        return []
+    width = len(header(table)) - len(table.columns) - len(table.cost) - 2
+    return [
+        [*[""] * len(table.columns), label, *[""] * width]
+        + [cost.added(name, chosen.cost[f"{name}{part}"]) for name in table.cost]
+        + [""]
+        for label, part in cost.OVERHEAD
+    ]
 
 
 def findings(table: Table, comparisons: Sequence[Comparison]) -> list[str]:
@@ -131,11 +165,13 @@ def comparison_sentence(comparison: Comparison) -> str:
 
 def method_note(table: Table) -> str:
     """How mean, deviation and interval were computed."""
+    how = f"In percent: mean ± sample standard deviation over {table.over}s"
+    if "dice" not in table.metrics:
+        return f"{how}."
     several = any(len(entry.done) > 1 for entry in table.entries)
     drawn = f"{table.over}s and patients" if several else "patients"
     return (
-        f"In percent: mean ± sample standard deviation over {table.over}s; 95 % CI of Dice: "
-        f"percentile bootstrap over {drawn}, {CI_REPLICATES:,} replicates."
+        f"{how}; 95 % CI of Dice: percentile bootstrap over {drawn}, {CI_REPLICATES:,} replicates."
     )
 
 

@@ -50,10 +50,12 @@ def render_page(table: Table, *, overrides: Sequence[str], extra: Sequence[Path]
         ("curves", "Learning curves", sections.learning_curves(table)),
         ("significance", "Significance", sections.significance(table, compare_rows(table))),
         ("overlays", "Predictions", evidence.gallery(table)),
+        ("analyses", "Analyses", evidence.analyses(table)),
         ("rows", "What differs between the rows", evidence.row_differences(table)),
         ("provenance", "Provenance", evidence.provenance(table)),
         ("reproduce", "Reproduce", evidence.commands(table, overrides)),
     ]
+    parts = [part for part in parts if part[2]]
     links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in parts)
     body = "".join(
         f'<section id={name} aria-labelledby="{name}-h"><h2 id="{name}-h">{escape(title)}</h2>'

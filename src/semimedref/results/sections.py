@@ -33,13 +33,18 @@ def results(table: Table) -> str:
         for number, entry in enumerate(entries):
             group = " class=group" if number == 0 else ""
             lines.append(f"<tr{group}>{_line(table, entry, next(bodies), scale)}</tr>")
+    for line in render.overhead(table):
+        cells = (f"<td class=n>{escape(text)}</td>" for text in line[len(table.columns) + 1 :])
+        name = f"<th scope=row>{escape(line[len(table.columns)])}</th>"
+        blank = "<td></td>" * len(table.columns)
+        lines.append(f"<tr>{blank}{name}{''.join(cells)}</tr>")
     shown = scale is not None and any(scale.holds(100 * value) for value in table.oracles)
     dashed = " Dashed: the text-blind oracle." if shown else ""
     drawn = f"Dot: mean. Bar: 95 % CI. Ticks: {table.over}s.{dashed}" if scale else ""
     return scrollable(
         "Results",
         f"<thead><tr>{head}{axis}</tr></thead><tbody>{''.join(lines)}</tbody>",
-        caption=render.method_note(table),
+        caption=" ".join([render.method_note(table), *table.notes]),
     ) + (f"<p class=note>{escape(drawn)}</p>" if drawn else "")
 
 
@@ -152,7 +157,8 @@ def learning_curves(table: Table) -> str:
     figures = []
     for column, lines in panels:
         title = ", ".join(render.pretty(value) for value in column) or table.title
-        chart = charts.curves(lines, title=title, rows=table.rows, high=high)
+        score = "mAP" if "map" in table.metrics else "Dice"
+        chart = charts.curves(lines, title=title, rows=table.rows, high=high, score=score)
         figures.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
     legend = "".join(f"<li>{key(i)}{escape(row)}</li>" for i, row in enumerate(table.rows))
     return f"<ul class=legend>{legend}</ul><div class=multiples>{''.join(figures)}</div>"
@@ -162,18 +168,16 @@ def _lines(table: Table, entries: Sequence[Entry]) -> list[charts.Line]:
     lines = []
     for entry in entries:
         for run in entry.runs:
-            points = tuple(
-                (row["epoch"], row["val/dice"])
-                for row in store.load_metrics(run.folder)
-                if row.get("val/dice") is not None
-            )
+            rows = store.load_metrics(run.folder)
+            scores = [(row["epoch"], store.main_score(row, "val/")) for row in rows]
+            points = tuple((epoch, score) for epoch, score in scores if score is not None)
             if points:
                 lines.append(charts.Line(table.rows.index(entry.row), run.seed, points))
     return lines
 
 
 def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
-    """Each row against the first row of its column."""
+    """Each row against the first row of its column; in a ladder also against the one before."""
     if not comparisons:
         return "<p class=soft>No two rows share a finished seed yet.</p>"
     lines = "".join(_comparison(comparison) for comparison in comparisons)

@@ -59,7 +59,7 @@ def _look(cell: Cell, experiment: Experiment) -> tuple[Run, str]:
 def _describe(run: Run) -> str:
     sign = _SIGNS[run.state]
     if run.result is not None:
-        return f"{sign} {percent(run.result['test'].get('dice'), 1)}"
+        return f"{sign} {percent(store.main_score(run.result['test']), 1)}"
     if run.state not in ("running", "paused"):
         return sign
     try:
@@ -68,8 +68,8 @@ def _describe(run: Run) -> str:
         return sign
     if not metrics:
         return sign
-    dice = metrics[-1].get("val/dice")
-    score = "" if dice is None else f", val {percent(dice, 1)}"
+    reached = store.main_score(metrics[-1], "val/")
+    score = "" if reached is None else f", val {percent(reached, 1)}"
     return f"{sign} epoch {metrics[-1]['epoch']:g}{score}"
 
 

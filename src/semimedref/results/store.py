@@ -6,6 +6,7 @@ The folder is the truth: nothing here writes, and nothing is cached between call
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
@@ -74,6 +75,12 @@ def state(folder: Path) -> State:
     if (folder / "failure.json").exists():
         return "failed"
     return "paused" if (folder / "last.pt").exists() else "missing"
+
+
+def main_score(scores: Mapping[str, float | None], prefix: str = "") -> float | None:
+    """The score that selects: Dice of masks, else mAP of positions."""
+    found = (scores.get(f"{prefix}{name}") for name in ("dice", "map"))
+    return next((value for value in found if value is not None), None)
 
 
 def load_result(folder: Path) -> Result:

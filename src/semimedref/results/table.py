@@ -6,12 +6,12 @@ import math
 import shlex
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref.errors import UserError
-from semimedref.results import store
+from semimedref.results import cost, store
 from semimedref.results.significance import bootstrap_ci
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Entry:
     column: tuple[str, ...]
     runs: tuple[Run, ...]
     scores: dict[str, Score]
+    cost: dict[str, float] = field(default_factory=dict)  # counted, trained or not
 
     @property
     def done(self) -> tuple[Run, ...]:
@@ -95,6 +96,10 @@ class Table:
     metrics: tuple[str, ...]
     entries: tuple[Entry, ...]
     run_root: Path
+    cost: tuple[str, ...] = ()
+    overhead: str | None = None
+    ladder: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> list[str]:
@@ -115,6 +120,11 @@ class Table:
         return [run for entry in self.entries for run in entry.runs]
 
     @property
+    def chosen(self) -> Entry | None:
+        """The line whose cost is shown as overhead."""
+        return next((entry for entry in self.entries if entry.row == self.overhead), None)
+
+    @property
     def oracles(self) -> list[float]:
         """The distinct Dice values of the text-blind oracle that the results carry."""
         values = {_score(run.result, "dice_text_blind_oracle") for run in self.runs if run.result}
@@ -130,7 +140,7 @@ def build_table(experiment: Experiment) -> Table:
     runs = read_runs(experiment)
     metrics = _metrics(experiment.metrics, runs)
     entries = [
-        Entry(row, column, tuple(members), _scores(members, metrics))
+        Entry(row, column, tuple(members), _scores(members, metrics), _cost(members, experiment))
         for (column, row), members in _grouped(experiment, runs).items()
     ]
     return Table(
@@ -141,6 +151,10 @@ def build_table(experiment: Experiment) -> Table:
         metrics=metrics,
         entries=tuple(entries),
         run_root=Path(experiment.run_root),
+        cost=experiment.cost,
+        overhead=experiment.overhead,
+        ladder=experiment.ladder,
+        notes=_notes(experiment),
     )
 
 
@@ -204,6 +218,18 @@ def _scores(runs: list[Run], metrics: Iterable[str]) -> dict[str, Score]:
         values = tuple(value for value in found if value is not None)
         scores[metric] = Score(values, _dice_ci(done) if metric == "dice" else None)
     return scores
+
+
+def _cost(runs: list[Run], experiment: Experiment) -> dict[str, float]:
+    return cost.count(runs[0].cell.config) if experiment.cost else {}
+
+
+def _notes(experiment: Experiment) -> tuple[str, ...]:
+    """How costs were counted."""
+    if not experiment.cost:
+        return ()
+    sides = {cost.side_of(cell.config) for cell in experiment.cells}
+    return (cost.CONVENTION.format(side=" and ".join(map(str, sorted(sides)))),)
 
 
 def _dice_ci(done: list[Run]) -> tuple[float, float] | None:

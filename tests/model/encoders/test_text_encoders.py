@@ -239,3 +239,80 @@ def test_minilm_cached_features_equal_a_plain_batch(minilm):
     assert cached.tokens.shape == (3, 24, 384) and cached.pooled.shape == (3, 384)
     torch.testing.assert_close(cached.tokens, plain.tokens, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(cached.pooled, plain.pooled, atol=1e-5, rtol=1e-5)
+
+
+DAMAGED = "Bilateral pulmonary infection, two infected areas, [UNK_POS] and a region of the lung."
+
+
+def test_unk_pos_is_embedded_as_unk_by_every_encoder(tiny, minilm, bert_folder, option):
+    folder, _ = bert_folder
+    small = option("text_encoder", "cxr_bert", **SMALL_BERT, weights=str(folder), dropout=False)
+    for encoder, unk in ((tiny(cache=False), 1), (minilm, 100), (small, 1)):
+        ids = encoder._tokens_of([DAMAGED]).input_ids
+        table = encoder.get_submodule("words" if hasattr(encoder, "words") else
+                                      "bert.embeddings.word_embeddings")  # fmt: skip
+        special = ids == table.num_embeddings
+        assert int(special.sum()) == 1
+        assert torch.equal(table(ids)[special][0], table.weight[unk])
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        as_unk = encoder.hidden_states(ids.masked_fill(special, unk), mask)
+        assert torch.equal(encoder.hidden_states(ids, mask)[2], as_unk[2])
+
+
+def test_unk_pos_is_in_no_state_dict_and_no_parameter(tiny, bert_folder, option):
+    folder, published = bert_folder
+    small = option("text_encoder", "cxr_bert", **SMALL_BERT, weights=str(folder), frozen=False)
+    own = small.bert.state_dict()
+    expected = {k for k in published.state_dict() if not k.startswith("pooler")}
+    assert set(own) == expected
+    assert own["embeddings.word_embeddings.weight"].shape == (11, 16)
+    assert not any("row" in name for name, _ in small.named_parameters())
+    plain = {"unk_pos": "plain"}
+    assert set(tiny().state_dict()) == set(tiny(**plain).state_dict())
+
+
+def test_unk_pos_never_learns_where_unk_does(tiny):
+    encoder = tiny(frozen=False, cache=False)
+    before = encoder.words.row.clone()
+    text = encoder.prepare([DAMAGED])
+    encoder.train()(text).pooled.sum().backward()
+    assert encoder.words.weight.grad[1].abs().sum() == 0  # the sentence has no [UNK]
+    with torch.no_grad():
+        encoder.words.weight.add_(1.0)
+    assert torch.equal(encoder.words.row, before)
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_sentences_without_the_token_have_the_features_of_a_plain_tokenizer(tiny, cache):
+    special, plain = (tiny(cache=cache, unk_pos=kind) for kind in ("special", "plain"))
+    a, b = (encoder(encoder.prepare(TEXTS)) for encoder in (special, plain))
+    assert torch.equal(a.tokens, b.tokens) and torch.equal(a.pooled, b.pooled)
+    a, b = (encoder(encoder.prepare([DAMAGED])) for encoder in (special, plain))
+    assert not torch.equal(a.tokens, b.tokens)
+
+
+def test_centered_features_of_the_examples_have_mean_zero_and_spread_one(tiny):
+    examples = ["upper left lung", "lower right lung and upper left lung"]
+    plain, centered = tiny(cache=False), tiny(cache=False, center_on=examples)
+    before, after = plain(plain.prepare(examples)), centered(centered.prepare(examples))
+    words = after.tokens[after.mask]
+    assert words.mean(0).abs().max() < 1e-5
+    assert words.square().mean().item() == pytest.approx(1, abs=1e-4)
+    assert after.pooled.mean(0).abs().max() < 1e-5
+    away = before.tokens - before.tokens[before.mask].mean(0)
+    spread = away[before.mask].square().mean().sqrt()
+    torch.testing.assert_close(after.tokens, away / spread, rtol=1e-4, atol=1e-5)
+
+
+def test_center_holds_for_cached_features_and_other_sentences(tiny):
+    examples = ["upper left lung", "lower right lung"]
+    direct, cached = tiny(cache=False, center_on=examples), tiny(cache=True, center_on=examples)
+    other = ["middle left lung and a word"]
+    a, b = direct(direct.prepare(other)), cached(cached.prepare(other))
+    torch.testing.assert_close(a.tokens, b.tokens)
+    torch.testing.assert_close(a.pooled, b.pooled)
+
+
+def test_center_of_a_trained_encoder_is_refused(tiny):
+    with pytest.raises(UserError, match="center_on=null"):
+        tiny(cache=False, frozen=False, center_on=["left lung"])

@@ -1,6 +1,7 @@
 """BERT as a text encoder: CXR-BERT, MiniLM, or any BERT folder; no remote code is run."""
 
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from semimedref.errors import UserError
 from semimedref.model.encoders import weights as source
 from semimedref.model.encoders.text import TextEncoder
-from semimedref.model.encoders.tokenizer import Tokenizer, word_hash, word_pieces
+from semimedref.model.encoders.tokenizer import Tokenizer, WordHash, WordPieces, knows_unk_pos
+from semimedref.model.encoders.unk_pos import EmbeddingWithUnkPos
 from semimedref.torchvision_shim import import_torchvision
 
 _FILES = ["config.json", "vocab.txt", "tokenizer*.json", "model.safetensors", "pytorch_model.bin"]
@@ -30,10 +32,13 @@ class BertText(TextEncoder):
         ffn_width: intermediate size.
         vocabulary: rows of the embedding.
         dropout_rate: rate of hidden and attention dropout.
+        unk_pos: "[UNK_POS]" is one "special" token or "plain" letters.
         max_tokens: every sentence is padded or cut to this many tokens.
         frozen: do not train it.
         dropout: keep dropout active where the student asks for it.
         cache: keep the features of each sentence in a table.
+        center_on: sentences whose mean feature is taken off all features, and by whose spread they
+            are divided; None leaves features as they come.
         random_seed: seed of frozen random weights, which are in no checkpoint.
     """
 
@@ -48,20 +53,24 @@ class BertText(TextEncoder):
         ffn_width: int,
         vocabulary: int,
         dropout_rate: float,
+        unk_pos: str,
         max_tokens: int,
         frozen: bool,
         dropout: bool,
         cache: bool,
+        center_on: Sequence[str] | None,
         random_seed: int,
     ) -> None:
         path = source.resolve(weights, key="text_encoder.weights", example=_EXAMPLE, files=_FILES)
+        words = _tokenizer(tokenizer, path, vocabulary=vocabulary, unk_pos=unk_pos)
         super().__init__(
             width=width,
-            tokenizer=_tokenizer(tokenizer, path, vocabulary=vocabulary),
+            tokenizer=words,
             max_tokens=max_tokens,
             frozen=frozen,
             dropout=dropout,
             cache=cache,
+            center_on=center_on,
         )
         architecture = {
             "num_hidden_layers": layers,
@@ -74,7 +83,11 @@ class BertText(TextEncoder):
         if path is not None:
             _check_architecture(path, architecture)
             _load(self.bert, path)
+        if knows_unk_pos(unk_pos):
+            plain = self.bert.get_input_embeddings()
+            self.bert.set_input_embeddings(EmbeddingWithUnkPos(plain, unk=words.unk))
         self._freeze_if_asked()
+        self._learn_center()
 
     def hidden_states(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return hidden states 1, 2 and last."""
@@ -86,11 +99,14 @@ class BertText(TextEncoder):
         return states[1], states[2], states[-1]
 
 
-def _tokenizer(folder: str | None, weights: Path | None, *, vocabulary: int) -> Tokenizer:
+def _tokenizer(
+    folder: str | None, weights: Path | None, *, vocabulary: int, unk_pos: str
+) -> Tokenizer:
     place = Path(folder).expanduser() if folder else weights
     if place is None:
-        return word_hash(vocabulary)
-    return word_pieces(place.parent if place.is_file() else place, vocabulary=vocabulary)
+        return WordHash(vocabulary, unk_pos=unk_pos)
+    place = place.parent if place.is_file() else place
+    return WordPieces(place, vocabulary=vocabulary, unk_pos=unk_pos)
 
 
 def _build(architecture: dict[str, int], dropout_rate: float, *, seed: int | None) -> nn.Module:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from semimedref.errors import UserError
-from semimedref.model.encoders.tokenizer import PAD, Tokenizer
+from semimedref.model.encoders.tokenizer import PAD, Token, Tokenizer
 from semimedref.model.segmenter import TextFeatures, TextInput
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class TextEncoder(nn.Module, ABC):
         frozen: weights are not trained.
         dropout: dropout may be active (where `forward` is asked for it).
         cache: features come from the table.
+        center_on: sentences by which features are centered, or None.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TextEncoder(nn.Module, ABC):
         frozen: bool,
         dropout: bool,
         cache: bool,
+        center_on: Sequence[str] | None,
     ) -> None:
         super().__init__()
         if cache and dropout:
@@ -52,7 +54,13 @@ class TextEncoder(nn.Module, ABC):
                 "text_encoder.cache=true needs a frozen text encoder: features of a trained one "
                 "change at every step. Set text_encoder.cache=false or text_encoder.frozen=true"
             )
+        if center_on and not frozen:
+            raise UserError(
+                "text_encoder.center_on needs a frozen text encoder: what is learned once about a "
+                "trained one is soon untrue. Set text_encoder.center_on=null"
+            )
         self.width, self.max_tokens = width, max_tokens
+        self.center_on = list(center_on) if center_on else None
         self.frozen, self.dropout, self.cache = frozen, dropout, cache
         self._tokenize = tokenizer
         self._ids: dict[str, list[int]] = {}
@@ -63,6 +71,9 @@ class TextEncoder(nn.Module, ABC):
             "_mask", torch.empty(0, max_tokens, dtype=torch.bool), persistent=False
         )
         self.register_buffer("_pooled", torch.empty(0, width), persistent=False)
+        for name in ("tokens", "pooled"):
+            self.register_buffer(f"_mean_{name}", torch.zeros(width), persistent=False)
+            self.register_buffer(f"_spread_{name}", torch.ones(()), persistent=False)
 
     @abstractmethod
     def hidden_states(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,7 +99,15 @@ class TextEncoder(nn.Module, ABC):
         with torch.set_grad_enabled(gradient), self._dropout_is(dropout and self.dropout):
             first, second, last = self.hidden_states(text.input_ids, text.attention_mask)
             pooled = (first.mean(1) + second.mean(1) + last.mean(1)) / 3
-        return TextFeatures(tokens=last, mask=text.attention_mask, pooled=pooled)
+            tokens, pooled = self._centered(last, pooled)
+        return TextFeatures(tokens=tokens, mask=text.attention_mask, pooled=pooled)
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The tokens that are read of a text, with the characters that they stand for."""
+        found = self._tokenize.tokens(text)
+        return (
+            found if len(found) <= self.max_tokens else [*found[: self.max_tokens - 1], found[-1]]
+        )
 
     def train(self, mode: bool = True) -> "TextEncoder":
         """Set the mode; a frozen encoder stays in evaluation mode."""
@@ -98,6 +117,23 @@ class TextEncoder(nn.Module, ABC):
         """To be called at the end of a subclass's constructor."""
         if self.frozen:
             self.requires_grad_(False).eval()
+
+    @torch.no_grad()
+    def _learn_center(self) -> None:
+        """To be called when the weights are there: mean and spread over the example sentences."""
+        if self.center_on is None:
+            return
+        examples = self(self._tokens_of(self.center_on))
+        for name, x in (("tokens", examples.tokens[examples.mask]), ("pooled", examples.pooled)):
+            mean = x.mean(0)
+            setattr(self, f"_mean_{name}", mean)
+            setattr(self, f"_spread_{name}", (x - mean).square().mean().sqrt())
+
+    def _centered(self, tokens: Tensor, pooled: Tensor) -> tuple[Tensor, Tensor]:
+        if self.center_on is None:
+            return tokens, pooled
+        tokens = (tokens - self._mean_tokens) / self._spread_tokens
+        return tokens, (pooled - self._mean_pooled) / self._spread_pooled
 
     def _tokens_of(self, sentences: Sequence[str]) -> TextInput:
         for text in sentences:

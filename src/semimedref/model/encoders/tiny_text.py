@@ -1,5 +1,6 @@
 """A very small text encoder for tests: no files, no pre-training, starts at once."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import torch
@@ -7,7 +8,8 @@ from torch import Tensor, nn
 
 from semimedref.model.blocks import Attention, feed_forward
 from semimedref.model.encoders.text import TextEncoder
-from semimedref.model.encoders.tokenizer import word_hash
+from semimedref.model.encoders.tokenizer import WordHash, knows_unk_pos
+from semimedref.model.encoders.unk_pos import EmbeddingWithUnkPos
 
 
 class TinyText(TextEncoder):
@@ -22,20 +24,24 @@ class TinyText(TextEncoder):
         ffn_width: int,
         vocabulary: int,
         dropout_rate: float,
+        unk_pos: str,
         max_tokens: int,
         frozen: bool,
         dropout: bool,
         cache: bool,
+        center_on: Sequence[str] | None,
         random_seed: int,
     ) -> None:
         """Build the encoder; the arguments are those of `BertText`."""
+        tokenizer = WordHash(vocabulary, unk_pos=unk_pos)
         super().__init__(
             width=width,
-            tokenizer=word_hash(vocabulary),
+            tokenizer=tokenizer,
             max_tokens=max_tokens,
             frozen=frozen,
             dropout=dropout,
             cache=cache,
+            center_on=center_on,
         )
         # Frozen weights are in no checkpoint: they must come back the same in every process.
         with torch.random.fork_rng(devices=[]) if frozen else nullcontext():
@@ -48,7 +54,10 @@ class TinyText(TextEncoder):
                 _Layer(width, heads=heads, ffn_width=ffn_width, dropout=dropout_rate)
                 for _ in range(layers)
             )
+        if knows_unk_pos(unk_pos):
+            self.words = EmbeddingWithUnkPos(self.words, unk=tokenizer.unk)
         self._freeze_if_asked()
+        self._learn_center()
 
     def hidden_states(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return hidden states 1, 2 and last."""

@@ -1,53 +1,113 @@
-"""Sentence -> token ids: WordPiece from a vocabulary file, or a hash of words without any file."""
+"""Sentence -> token ids: WordPiece from a vocabulary file, or a hash of words without any file.
+
+A tokenizer may know `[UNK_POS]` (paper, PosAug) as one token: its id is the first one after the
+rows of the embedding, which `unk_pos.py` adds.
+"""
 
 import json
 import re
 import zlib
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import NamedTuple
 
 from semimedref.errors import UserError
+from semimedref.text.vocabulary import UNK_POS
 
-Tokenizer = Callable[[str, int], list[int]]  # (sentence, most tokens) -> ids with [CLS] and [SEP]
-
-PAD, CLS, SEP = 0, 2, 3  # [PAD]=0 [UNK]=1 [CLS]=2 [SEP]=3 [MASK]=4, as in CXR-BERT's vocabulary
+PAD, UNK, CLS, SEP = 0, 1, 2, 3  # and [MASK]=4, as in CXR-BERT's vocabulary
 _SPECIAL = 5
 _WORD = re.compile(r"\w+|[^\w\s]")
+_UNK_POS = re.compile(rf"({re.escape(UNK_POS)})")
+UNK_POS_KINDS = ("special", "plain")
 
 
-def word_hash(vocabulary: int) -> Tokenizer:
-    """Return a tokenizer that needs no file: lower-cased word -> 5 + crc32(word) mod (V - 5).
+class Token(NamedTuple):
+    """An id and the characters that it stands for; [CLS] and [SEP] stand for none."""
+
+    id: int
+    start: int
+    end: int
+
+
+class Tokenizer(ABC):
+    """Sentence -> ids with [CLS] and [SEP].
+
+    Attributes:
+        unk: the id of [UNK].
+    """
+
+    unk: int
+
+    @abstractmethod
+    def tokens(self, sentence: str) -> list[Token]:
+        """All tokens of a sentence, however many."""
+
+    def __call__(self, sentence: str, most: int) -> list[int]:
+        """At most `most` ids; a sentence that is cut keeps its [SEP]."""
+        ids = [token.id for token in self.tokens(sentence)]
+        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
+
+
+class WordHash(Tokenizer):
+    """Needs no file: lower-cased word -> 5 + crc32(word) mod (V - 5).
 
     For random weights only: equal words get equal ids on every machine, different words may
     collide.
     """
 
-    def tokenize(sentence: str, most: int) -> list[int]:
-        words = _WORD.findall(sentence.lower())[: most - 2]
-        return [
-            CLS,
-            *(_SPECIAL + zlib.crc32(word.encode()) % (vocabulary - _SPECIAL) for word in words),
-            SEP,
-        ]
+    unk = UNK
 
-    return tokenize
+    def __init__(self, vocabulary: int, *, unk_pos: str) -> None:
+        self.vocabulary, self.special = vocabulary, knows_unk_pos(unk_pos)
+
+    def tokens(self, sentence: str) -> list[Token]:
+        """One token a word or sign."""
+        found, start = [Token(CLS, 0, 0)], 0
+        for part in _UNK_POS.split(sentence) if self.special else [sentence]:
+            if self.special and part == UNK_POS:
+                found.append(Token(self.vocabulary, start, start + len(part)))
+            else:
+                words = _WORD.finditer(part.lower())
+                found += [Token(self._id(w[0]), start + w.start(), start + w.end()) for w in words]
+            start += len(part)
+        return [*found, Token(SEP, start, start)]
+
+    def _id(self, word: str) -> int:
+        return _SPECIAL + zlib.crc32(word.encode()) % (self.vocabulary - _SPECIAL)
 
 
-def word_pieces(folder: Path, *, vocabulary: int) -> Tokenizer:
-    """Return BERT's WordPiece tokenizer of a folder with `vocab.txt` or `tokenizer.json`."""
-    tokenizer = _read(folder)
-    size = tokenizer.get_vocab_size()
-    if size > vocabulary:
+class WordPieces(Tokenizer):
+    """BERT's WordPiece tokenizer of a folder with `vocab.txt` or `tokenizer.json`."""
+
+    def __init__(self, folder: Path, *, vocabulary: int, unk_pos: str) -> None:
+        self._pieces = _read(folder)
+        size = self._pieces.get_vocab_size()
+        if size > vocabulary:
+            raise UserError(
+                f"{folder}: its tokenizer has {size} entries, text_encoder.vocabulary is "
+                f"{vocabulary}. Expected the tokenizer that belongs to the weights: set "
+                "text_encoder.tokenizer"
+            )
+        self.unk = self._pieces.token_to_id("[UNK]")
+        self._moved: dict[int, int] = {}
+        if knows_unk_pos(unk_pos):
+            self._pieces.add_special_tokens([UNK_POS])  # found before words are split at signs
+            self._moved[self._pieces.token_to_id(UNK_POS)] = vocabulary
+
+    def tokens(self, sentence: str) -> list[Token]:
+        """One token a piece."""
+        found = self._pieces.encode(sentence)
+        pairs = zip(found.ids, found.offsets, strict=True)
+        return [Token(self._moved.get(i, i), start, end) for i, (start, end) in pairs]
+
+
+def knows_unk_pos(kind: str) -> bool:
+    """Whether `[UNK_POS]` is one token (special), and not its letters and signs (plain)."""
+    if kind not in UNK_POS_KINDS:
         raise UserError(
-            f"{folder}: its tokenizer has {size} entries, text_encoder.vocabulary is {vocabulary}. "
-            "Expected the tokenizer that belongs to the weights: set text_encoder.tokenizer"
+            f"text_encoder.unk_pos={kind} is unknown: expected {' or '.join(UNK_POS_KINDS)}"
         )
-
-    def tokenize(sentence: str, most: int) -> list[int]:
-        ids = tokenizer.encode(sentence).ids
-        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
-
-    return tokenize
+    return kind == "special"
 
 
 def _read(folder: Path) -> "tokenizers.Tokenizer":  # noqa: F821 - imported where it is needed

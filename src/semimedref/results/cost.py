@@ -1,0 +1,53 @@
+"""What the network of a row costs, counted from the network itself: no run is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+CONVENTION = (
+    "Params: trunk, head and, as the paper counts, both projectors of positions with their gates "
+    "(PACL's is off in training by default). GFLOPs of one image of {side} px: a multiplication "
+    "and an addition are two operations; convolutions and matrix products count, a LayerNorm 5 "
+    "and a GELU 1 an element, nothing else."
+)
+# Rows below the table, and which of the counted numbers they show.
+OVERHEAD = (("Prediction-head overhead", "_head"), ("ISPG overhead", ""))
+_FILES = {"weights": "random", "trunk": None}  # what is in the weights costs nothing
+
+
+def count(config: Mapping[str, Any]) -> dict[str, float]:
+    """The facts that a row's method states about its networks; no weights are read."""
+    import torch
+    from omegaconf import OmegaConf
+
+    from semimedref.config import build
+
+    cfg = OmegaConf.create({**config, "method": _without_files(config["method"])})
+    with torch.device("meta"):
+        method = build(cfg, "method")
+    facts: dict[str, float] = method.facts(side_of(config))
+    return facts
+
+
+def side_of(config: Mapping[str, Any]) -> int:
+    """Pixels a side of the images that the network takes."""
+    return int(config["scale"]["image_side"])
+
+
+def _without_files(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
+    if isinstance(node, dict):
+        return {k: _FILES[k] if k in _FILES else _without_files(v) for k, v in node.items()}
+    return [_without_files(v) for v in node] if isinstance(node, list) else node
+
+
+def exact(name: str, value: float) -> str:
+    """A cost as it stands in its column."""
+    return f"{value:,.0f}" if name.startswith("params") else f"{value:.2f}"
+
+
+def added(name: str, value: float) -> str:
+    """A cost as something that is added."""
+    if name.startswith("params"):
+        return f"+{value / 1e6:.2f} M"
+    return "< 0.001" if value < 0.001 else f"+{value:.2f}"
