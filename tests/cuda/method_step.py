@@ -148,6 +148,10 @@ def t_patchmix():
     return check(CONVNEXT, "method=teacher_student", "augment=t_patchmix_hybrid")
 
 
+def posaug():
+    return check(CONVNEXT, "method=teacher_student", "augment=semi_medref", "align=none")
+
+
 def semi_medref():
     return check(CONVNEXT, "method=teacher_student", "augment=semi_medref", "align=pacl")
 

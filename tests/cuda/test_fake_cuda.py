@@ -43,6 +43,7 @@ def test_hidden_wait_inside_transformers_is_seen(report):
         ("supervised", ["loss", "loss_sup"]),
         ("teacher_student", ["loss", "loss_sup", "loss_unsup"]),
         ("t_patchmix", ["loss", "loss_sup", "loss_unsup"]),
+        ("posaug", ["loss", "loss_sup", "loss_unsup"]),
         ("semi_medref", ["loss", "loss_pacl_sup", "loss_pacl_unsup", "loss_sup", "loss_unsup"]),
     ],
 )
