@@ -16,7 +16,7 @@ from benchmarks.measure import Comparison
 from benchmarks.size import FULL, Size
 from benchmarks.table import render
 
-NAMES = ("text", "data", "ema", "bootstrap", "expansion", "student_pass", "step")
+NAMES = ("text", "data", "files", "ema", "bootstrap", "expansion", "student_pass", "step")
 
 _HOW = """\
 CPU time of one thread (time.process_time): other jobs on the machine count little, though they

@@ -21,6 +21,8 @@ class Size:
     networks: dict[str, tuple[str, ...]]  # overrides by label, for the EMA update
     batch: int
     files: int  # images among which batches are drawn
+    side: int  # pixels of images that come from files
+    index: int  # images of the loader whose memory is measured
     patients: int  # of the resampled test set, two images each
     replicates: int
     sweeps: tuple[tuple[str, ...], ...]  # overrides of the expanded experiments
@@ -40,6 +42,8 @@ FULL = Size(
     },
     batch=16,
     files=256,
+    side=224,
+    index=100_000,
     patients=300,
     replicates=2000,
     sweeps=(
@@ -62,6 +66,8 @@ TINY = Size(
     networks={"smoke size": ("dataset=phantom_tiny", "scale=smoke", *_MACHINE)},
     batch=4,
     files=8,
+    side=96,
+    index=500,
     patients=6,
     replicates=20,
     sweeps=(("experiment=phantom_headroom", "ratio=2pct"),),

@@ -16,6 +16,7 @@ PLAIN = ["none", "weak_strong"]
 STRONG = ["posaug", "text_strong", "cutmix", "spc", "random_patchmix", "t_patchmix_pos",
           "t_patchmix_prob", "t_patchmix_hybrid", "semi_medref"]  # fmt: skip
 ALONE = ["supervised", "position_predictor"]
+ATLASES = ["text_atlas", "mean_mask"]
 
 
 def options(method, augment, align):
@@ -35,6 +36,18 @@ SENSIBLE = [
     ["method=teacher_student", "preset.labeled_view=strong"],
     ["method=teacher_student", "augment=text_strong", "align=clip", "dataset.vocabulary=null"],
     ["method=teacher_student", "augment=cutmix", "dataset.vocabulary=null"],
+    *(["model=unet", *options(*pair, "none")] for pair in itertools.product(ALONE, PLAIN)),
+    *(
+        ["model=unet", *options("teacher_student", augment, "none")]
+        for augment in ("weak_strong", "cutmix", "spc", "t_patchmix_hybrid")
+    ),
+    *(
+        [f"model={model}", *options("atlas", augment, "none"), f"trainer={trainer}"]
+        for model in ATLASES
+        for augment in PLAIN
+        for trainer in ("atlas", "default")
+    ),
+    ["model=mean_mask", "method=atlas", "dataset.vocabulary=null"],
 ]
 NO_WORDS = "no position vocabulary"
 SENSELESS = [
@@ -53,6 +66,31 @@ SENSELESS = [
     (["augment=t_patchmix_hybrid", "trainer.batch_size=1"], "t_patchmix needs other samples"),
     (["method=supervised", "preset.labeled_view=strong"], "labeled_view=strong does nothing"),
     (["augment=none", "preset.labeled_view=strong"], "without jitter and blur"),
+    *((["model=unet", f"align={a}"], f"align={a} compares.*align=none") for a in ("clip", "pacl")),
+    *(
+        (["model=unet", f"augment={a}"], "edits sentences .* does nothing with model=unet")
+        for a in ("posaug", "text_strong", "semi_medref")
+    ),
+    (["model=unet", "method=ispg"], "method=ispg adds positions to the words"),
+    *(
+        ([f"model={model}", f"method={method}"], f"model={model} has nothing.*method=atlas")
+        for model in ATLASES
+        for method in ("supervised", "teacher_student", "ispg")
+    ),
+    *(
+        ([f"model={model}", "method=atlas"], f"would not train model={model}")
+        for model in ("mmi_unet", "unet")
+    ),
+    (["model=text_atlas", "method=atlas", "align=pacl"], "align=pacl does nothing"),
+    (["model=text_atlas", "method=atlas", "augment=posaug"], "does nothing with method=atlas"),
+    (
+        ["model=text_atlas", "method=atlas", "preset.labeled_view=strong"],
+        "labeled_view=strong does nothing with method=atlas",
+    ),
+    (
+        ["model=text_atlas", "method=atlas", "dataset.vocabulary=null"],
+        f"{NO_WORDS}: choose model=mean_mask",
+    ),
 ]
 
 

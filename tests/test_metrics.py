@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from semimedref.metrics import counts, dice, iou, summarize
+from semimedref.metrics import counts, dice, iou, summarize, with_domains
 
 
 def test_counts_of_a_hand_drawn_mask():
@@ -37,3 +37,20 @@ def test_batch_size_does_not_move_the_counts():
     whole = counts(p, m, threshold=0.5)
     single = torch.cat([counts(p[i : i + 1], m[i : i + 1], threshold=0.5) for i in range(7)])
     assert torch.equal(whole, single)
+
+
+def test_macro_dice_is_the_mean_of_the_domains_global_dice():
+    table = np.array([[90, 10, 0], [0, 0, 10], [1, 1, 0], [2, 0, 1]])
+    scores = with_domains(summarize, table, ["brain", "skin", "brain", "skin"])
+    brain, skin = 2 * 91 / (2 * 91 + 11), 2 * 2 / (2 * 2 + 11)
+    assert scores["domain/brain/dice"] == pytest.approx(brain)
+    assert scores["domain/skin/dice"] == pytest.approx(skin)
+    assert scores["domain/skin/miou"] == pytest.approx(2 / 13)
+    assert scores["dice_macro"] == pytest.approx((brain + skin) / 2)
+    assert scores["miou_macro"] == pytest.approx((91 / 102 + 2 / 13) / 2)
+    assert scores["dice"] == pytest.approx(2 * 93 / (2 * 93 + 22))  # all images together
+
+
+def test_a_set_of_one_kind_has_its_own_scores_alone():
+    table = np.array([[7, 3, 5], [11, 2, 1]])
+    assert with_domains(summarize, table, ()) == summarize(table)

@@ -147,3 +147,21 @@ def test_a_broken_loss_never_reaches_a_checkpoint(make_trainer):
     if path.exists():
         state = checkpoint.load(path)
         assert all(math.isfinite(float(v)) for v in state["sums"].values())
+
+
+def test_a_method_sees_the_labeled_pool_before_training(make_trainer, monkeypatch):
+    from semimedref.method.supervised import Supervised
+
+    seen = []
+    monkeypatch.setattr(Supervised, "begin", lambda self, labeled: seen.append(labeled))
+    trainer = make_trainer("method=supervised", "ratio=15pct")
+    assert seen == [trainer.data.labeled.pool]
+    assert len(seen[0]) == 30 and seen[0].masks
+
+
+def test_a_lost_gradient_is_an_error_where_something_should_learn(make_trainer):
+    trainer = make_trainer("method=supervised")
+    real = trainer._forward
+    trainer._forward = lambda *x: {k: v.detach() for k, v in real(*x).items()}
+    with pytest.raises(RuntimeError, match="require grad"):
+        trainer._optimize(trainer.data[0])

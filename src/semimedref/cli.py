@@ -15,7 +15,7 @@ _COMMANDS = {
     "evaluate": ("semimedref.use", "evaluate_command", "score a finished run on a split"),
     "predict": ("semimedref.use", "predict_command", "image and sentence in, mask out"),
     "analyze": ("semimedref.analysis.commands", "analyze_command", "what a trained run does with words, in numbers and a figure"),
-    "data": ("semimedref.dataset.commands", "data_command", "describe or show a data set"),
+    "data": ("semimedref.dataset.commands", "data_command", "verify, prepare, describe or show a data set"),
     "sync": ("semimedref.tracking", "sync_command", "rebuild MLflow from the run folders"),
     "ui": ("semimedref.tracking", "ui_command", "open MLflow on the right store"),
     "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs, rows or options differ"),
@@ -54,7 +54,10 @@ semimedref analyze mixing run=RUN                       # lesion score and posit
 Figures with images of patients need overlays=always. docs/analyses.md says how each number is defined.""",
     "data": """\
 semimedref data describe dataset=phantom                # counts, texts, the text-blind oracle
-semimedref data show dataset=phantom out=sheet.png      # a contact sheet""",
+semimedref data show dataset=phantom out=sheet.png      # a contact sheet; cases=a.png,b.png for some
+semimedref data verify dataset=qata_cov19 dataset.root=FOLDER        # is it the published partition, are all files sound?
+semimedref data prepare dataset=mosmed_plus dataset.root=FOLDER out=partitions   # the partition as CSV, with hashes
+Without dataset.root=: SEMIMEDREF_QATA_COV19=FOLDER, or `roots:` in ~/.config/semimedref/config.yaml.""",
     "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000",
     "ui": "semimedref ui                                 # tracking.ui_port=5001 for another port",
     "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'\nsemimedref diff preset=paper preset=release",

@@ -22,6 +22,11 @@ def explain(error: BaseException) -> str:
         listed = listed.partition("Config search path")[0]
         choices = [c for c in listed.split() if c.isidentifier() or c.replace("pct", "").isalnum()]
         return f"there is no option '{option[1]}': expected one of {', '.join(choices)}"
+    if type(error).__name__ == "OverrideParseException":
+        return (
+            f"{text}; values with spaces, commas, parentheses or = need quotes inside quotes, e.g. "
+            "'dataset.root=\"/data/my set (1)\"'"
+        )
     return f"{text} {cause}".strip()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semimedref.errors import UserError
+from semimedref.text.vocabulary import names_file
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 SIGNED = ("dataset", "ratio", "seed", "method", "trainer")
 # At any depth, what does not decide a result: keys of the machine, and further evaluations of it.
 MACHINE_KEYS = frozenset({"root", "axes"})
-FILE_KEYS = frozenset({"weights", "tokenizer", "trunk"})  # signed by content, not by path
+FILE_KEYS = frozenset({"weights", "tokenizer", "trunk"})  # signed by name and content, not by path
+TABLE_KEYS = frozenset({"annotation", "vocabulary", "brain_patients"})  # by content alone
+TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TRUSTED = ("semimedref.*",)
 
 
@@ -163,13 +166,31 @@ def _strip(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
     """Without machine keys and nulls; weights by what they are, not by where they lie."""
     if isinstance(node, dict):
         kept = {k: v for k, v in node.items() if k not in MACHINE_KEYS and v is not None}
-        return {
-            k: file_identity(v) if k in FILE_KEYS and isinstance(v, str) else _strip(v)
-            for k, v in kept.items()
-        }
+        return {k: _identity(k, v) if isinstance(v, str) else _strip(v) for k, v in kept.items()}
     if isinstance(node, list):
         return [_strip(v) for v in node]
     return node
+
+
+def _identity(key: str, value: str) -> str:
+    """What stands for a string in a signature: of a file, its content."""
+    if key in FILE_KEYS:
+        return file_identity(value)
+    if key == "vocabulary" and not names_file(value):  # the word lungs, whatever is called so here
+        return value
+    return table_identity(value) if key in TABLE_KEYS else value
+
+
+@lru_cache(maxsize=64)
+def table_identity(table: str) -> str:
+    """The hash of an annotation or a vocabulary, or of all tables in a folder."""
+    path = Path(table).expanduser()
+    if not path.exists():
+        return table  # the data set's own error names the missing file
+    inside = (f for f in path.rglob("*") if f.suffix.lower() in TABLES) if path.is_dir() else [path]
+    digests = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in inside)
+    whole = digests[0] if path.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
+    return f"sha256:{whole}"
 
 
 @lru_cache(maxsize=64)

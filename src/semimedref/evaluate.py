@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.hardware import Hardware
 from semimedref.method.contract import Method
+from semimedref.metrics import MACRO, with_domains
 from semimedref.text.removal import check_share, removed_of
 from semimedref.text.spans import remove
 
@@ -75,6 +77,16 @@ def measure_pool(
     return torch.cat(table).cpu().numpy()
 
 
+def scores_of(method: Method, table: np.ndarray, pool: Pool) -> dict[str, float]:
+    """Scores of a pool from its rows; where it has several domains, of each of them too."""
+    return with_domains(method.summarize, table, pool.domains)
+
+
+def selecting(method: Method, pool: Pool) -> str:
+    """The score by which the best epoch is kept: over several domains, the mean of theirs."""
+    return method.selects + (MACRO if pool.domains else "")
+
+
 def reading(pool: Pool, axis: Axis, *, key: str, vocabulary: str) -> tuple[Pool, float]:
     """The pool with the sentences of an axis, and the share of them that has no positions."""
     if axis.texts == "shuffled":
@@ -85,10 +97,26 @@ def reading(pool: Pool, axis: Axis, *, key: str, vocabulary: str) -> tuple[Pool,
 
 
 def with_shuffled_texts(pool: Pool) -> Pool:
-    """The pool with its sentences dealt out anew, by one fixed permutation of the split."""
-    order = seeds.permutation(0, "shuffled_text", n=len(pool.split))
-    texts = tuple(pool.split.texts[i] for i in order)
-    return replace(pool, split=replace(pool.split, texts=texts))
+    """The pool with its sentences dealt out anew, by one fixed permutation of the split.
+
+    Where there are several domains, each keeps its own sentences: another domain's would show that
+    the model knows a polyp from a brain, not that it reads where the lesion is.
+    """
+    split = pool.split
+    order = seeds.permutation(0, "shuffled_text", n=len(split))
+    if any(split.domains):
+        order = _within(split.domains, order)
+    texts = tuple(split.texts[i] for i in order)
+    return replace(pool, split=replace(split, texts=texts))
+
+
+def _within(domains: Sequence[str], order: np.ndarray) -> np.ndarray:
+    """The order of the whole, in which every image gets one of its own domain."""
+    of_image = np.array(domains)
+    dealt = np.empty_like(order)
+    for name in set(domains):
+        dealt[of_image == name] = order[of_image[order] == name]
+    return dealt
 
 
 def without_positions(pool: Pool, share: float, *, key: str, vocabulary: str) -> tuple[Pool, float]:

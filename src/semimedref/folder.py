@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,17 +141,15 @@ class RunFolder:
         """Forget an earlier failure."""
         (self.path / "failure.json").unlink(missing_ok=True)
 
-    def write_per_image(
-        self, ids: Sequence[str], patients: Sequence[str], table: np.ndarray
-    ) -> None:
-        """``per_image.csv``: integer counts and Dice of every test image."""
+    def write_per_image(self, columns: Mapping[str, Sequence[str]], table: np.ndarray) -> None:
+        """``per_image.csv``: what names each test image, its integer counts and its Dice."""
         from semimedref.metrics import dice
 
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id", "patient", "tp", "fp", "fn", "dice"])
-        for case, patient, row in zip(ids, patients, table.tolist(), strict=True):
-            writer.writerow([case, patient, *row, f"{dice(*row):.6f}"])
+        writer.writerow([*columns, "tp", "fp", "fn", "dice"])
+        for *names, row in zip(*columns.values(), table.tolist(), strict=True):
+            writer.writerow([*names, *row, f"{dice(*row):.6f}"])
         write_atomic(self.path / "per_image.csv", text.getvalue())
 
 

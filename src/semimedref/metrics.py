@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+MACRO = "_macro"  # ends the name of a mean over domains
 
 
 def counts(probability: Tensor, mask: Tensor, *, threshold: float) -> Tensor:
@@ -53,6 +56,28 @@ def summarize(table: NDArray[np.int64]) -> dict[str, float]:
         "miou": iou(tp, fp, fn),
         "dice_per_image": float(np.mean(per_image)),
     }
+
+
+def with_domains(
+    summarize: Callable[[NDArray[Any]], Mapping[str, float]],
+    table: NDArray[Any],
+    domains: Sequence[str],
+) -> dict[str, float]:
+    """Scores of a set, of each domain in it, and their mean over domains.
+
+    ``dice`` stays that of all images together; ``domain/NAME/dice`` is that of one domain and
+    ``dice_macro`` the mean of those, in which every domain counts alike. A set of one kind has
+    its own scores alone.
+    """
+    scores = dict(summarize(table))
+    if not domains:
+        return scores
+    of_image = np.array(domains)
+    parts = {name: summarize(table[of_image == name]) for name in dict.fromkeys(domains)}
+    macro = {f"{k}{MACRO}": float(np.mean([part[k] for part in parts.values()])) for k in scores}
+    for name, part in parts.items():
+        scores |= {f"domain/{name}/{key}": value for key, value in part.items()}
+    return scores | macro
 
 
 def _stack(columns: list[Tensor]) -> Tensor:

@@ -56,10 +56,10 @@ class Predictor:
         self.method.network(weights)
 
     def names_a_position(self, text: str) -> bool:
-        """Whether the sentence names a region that the data set's vocabulary knows."""
+        """Whether the sentence names a region of the data set's vocabulary, if it has one."""
         from semimedref.text.position import parse
 
-        return any(parse(text, self.vocabulary))
+        return self.vocabulary is None or any(parse(text, self.vocabulary))
 
     def __call__(self, image: Source, text: str) -> Prediction:
         """Segment what the sentence refers to."""

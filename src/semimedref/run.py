@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SHOWN = ("dice", "miou", "text_gap", "map", "auroc", "f1")  # at the end of a run
+_SHOWN = ("dice", "miou", "dice_macro", "text_gap", "map", "auroc", "f1")  # at the end of a run
 
 
 def run(cfg: DictConfig) -> float:
@@ -142,17 +142,14 @@ class Parts:
 
     def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
         """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
-        from semimedref.dataset.splits import labeled_subset
         from semimedref.evaluate import Axis
         from semimedref.trainer import Trainer
 
         cfg = self.cfg
-        labeled, unlabeled = labeled_subset(
-            self.dataset.split("train").ids,
-            fraction=cfg.ratio.fraction,
-            split_seed=cfg.ratio.split_seed,
-            rounding=self.dataset.rounding,
+        labeled, unlabeled = self.dataset.labeled_places(
+            fraction=cfg.ratio.fraction, split_seed=cfg.ratio.split_seed
         )
+        self.dataset.prepare(labeled)
         log.info("%d labeled and %d unlabeled images", len(labeled), len(unlabeled))
         return Trainer(
             trainer_config(cfg),
@@ -174,11 +171,13 @@ class Parts:
 
     def evaluate(self, split: str, axis: Axis) -> dict[str, float]:
         """Scores on a split along an axis, and the share that lost its positions, if any did."""
-        table, removed = self._ask(split, axis)
-        scores = self.method.summarize(table)
+        from semimedref.evaluate import scores_of
+
+        table, pool, removed = self._ask(split, axis)
+        scores = scores_of(self.method, table, pool)
         return scores if axis.removal is None else scores | {"removed": removed}
 
-    def _ask(self, split: str, axis: Axis) -> tuple[Any, float]:
+    def _ask(self, split: str, axis: Axis) -> tuple[Any, Pool, float]:
         from semimedref.evaluate import measure_pool
 
         pool, removed = self._reading(split, axis)
@@ -186,7 +185,7 @@ class Parts:
             self.method, pool, self.hardware, weights=axis.weights, route=axis.route,
             threshold=self.cfg.trainer.threshold,
         )  # fmt: skip
-        return table, removed
+        return table, pool, removed
 
     def _reading(self, split: str, axis: Axis) -> tuple[Pool, float]:
         from semimedref.evaluate import reading
@@ -196,11 +195,11 @@ class Parts:
 
     def test(self, folder: RunFolder) -> dict[str, Any]:
         """Open the test set, once: scores, and what belongs to masks."""
-        from semimedref.evaluate import Axis
+        from semimedref.evaluate import Axis, scores_of
 
         split = self.dataset.split("test")
-        table = self.counts("test")
-        scores = self.method.summarize(table)
+        table, pool, _ = self._ask("test", Axis())
+        scores = scores_of(self.method, table, pool)
         scores |= {"images": len(split), "patients": len(set(split.patients))}
         for axis in (Axis(**how) for how in self.method.axes):
             folder.write_json(f"eval/{axis.name('test')}.json", self.evaluate("test", axis))
@@ -210,7 +209,7 @@ class Parts:
 
     def _test_masks(self, folder: RunFolder, split: Split, table: Any) -> dict[str, Any]:  # noqa: ANN401
         """Per-image counts, overlays, and what the words are worth."""
-        folder.write_per_image(split.ids, split.patients, table)
+        folder.write_per_image(split.columns, table)
         if self.may_show():
             self._overlays(folder, table)
         dice = self.method.summarize(table)["dice"]
@@ -238,6 +237,7 @@ class Parts:
             "row": plain["row"],
             "version": __version__,
             "git_commit": git_commit(),
+            "data": self.dataset.facts(),
             "environment": environment(),
             "precision": {"training": plain["trainer"]["precision"]}
             | self.hardware.precision_flags(),

@@ -26,7 +26,7 @@ from semimedref import seed as seeds
 from semimedref.dataset.loaders import Pool, Stream, TrainingSteps, steps_per_epoch
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
-from semimedref.evaluate import measure_pool, prepare
+from semimedref.evaluate import measure_pool, prepare, scores_of, selecting
 from semimedref.files import write_atomic
 from semimedref.hardware import Hardware
 from semimedref.interrupt import Interrupts
@@ -59,16 +59,18 @@ class Trainer:
         self.steps_per_epoch = _epoch_length(config, method, len(labeled), len(unlabeled))
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
-        method.begin(labeled.split.positions[list(labeled.places)])
+        method.begin(labeled)
         method.to(hardware.device)
         groups = method.parameter_groups()
+        self.learns = any(group["params"] for group in groups)  # an atlas has no parameter
         self.optimizer = torch.optim.AdamW(
             groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
         )
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
-        self.score = f"val/{method.selects}"  # decides which epoch is the best
+        self.selects = selecting(method, valid)
+        self.score = f"val/{self.selects}"  # decides which epoch is the best
         self.best = {"epoch": 0, self.score: -1.0, "mark": -1.0, "mark_epoch": 0}
         self.sums: dict[str, Tensor] = {}  # of each loss in this epoch, and how often it came
         self.counts: dict[str, int] = {}
@@ -105,7 +107,7 @@ class Trainer:
                         f"saved at step {self.step} of {self.total_steps} in {self.folder}; "
                         "the same command continues"
                     )
-        return {"epoch": self.best["epoch"], self.score: self.best[self.score]}
+        return {k: v for k, v in self.best.items() if k == "epoch" or k.startswith("val/")}
 
     def _optimize(self, micro_batches: list[tuple[Batch, Batch | None]]) -> None:
         """One optimizer step over its micro-batches; nothing here waits for the device."""
@@ -123,20 +125,26 @@ class Trainer:
                 pair = pair[0], prepare(self.method, unlabeled, self.hardware, plan=plan)
             with self._autocast():
                 losses = self._forward(*pair, progress)
-            self.scaler.scale(losses["loss"] / len(micro_batches)).backward()
+            if self.learns:
+                self.scaler.scale(losses["loss"] / len(micro_batches)).backward()
             for name, value in losses.items():
                 term = value.detach() / len(micro_batches)
                 self.sums[name] = self.sums[name] + term if name in self.sums else term
         for name in losses:
             self.counts[name] = self.counts.get(name, 0) + 1
+        if self.learns:
+            self._descend()
+        self.method.after_step(progress)
+        self.step += 1
+
+    def _descend(self) -> None:
+        """Clip the gradients and take the optimizer's step."""
         if self.config.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
             learns = [p for g in self.optimizer.param_groups for p in g["params"]]
             torch.nn.utils.clip_grad_norm_(learns, self.config.clip_norm, foreach=True)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.method.after_step(progress)
-        self.step += 1
 
     def _finish_epoch(self) -> None:
         """Validate, write the epoch's row, keep the best weights, save."""
@@ -146,13 +154,15 @@ class Trainer:
         self._check_finite()
         losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
-        scores = self.method.summarize(self.evaluate(self.valid))
+        scores = scores_of(self.method, self.evaluate(self.valid), self.valid)
         row |= losses | {f"train/{k}": v for k, v in values.items()}
         row |= {f"val/{k}": v for k, v in scores.items()}
         row |= {"seconds": round(self.elapsed, 2), "time": time.time()}
         reached = row[self.score]
         if reached > self.best[self.score]:
             self.best |= {"epoch": epoch, self.score: reached}
+            pooled = f"val/{self.method.selects}"  # over all domains together, where there are some
+            self.best |= {pooled: row[pooled]}
             state = {"epoch": epoch, self.score: reached, "weights": self.method.weights()}
             checkpoint.save(state, self.folder / "best.pt")
         if reached > self.best["mark"] + self.config.min_change:
@@ -165,7 +175,7 @@ class Trainer:
         self._save()
         log.info(
             "epoch %d/%d  loss %.4f  val %s %.4f  best %.4f (epoch %d)  %.0f s",
-            epoch, self.config.epochs, losses["train/loss"], self.method.selects, reached,
+            epoch, self.config.epochs, losses["train/loss"], self.selects, reached,
             self.best[self.score], self.best["epoch"], self.elapsed,
         )  # fmt: skip
         self.on_epoch()

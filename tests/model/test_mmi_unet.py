@@ -268,3 +268,16 @@ def test_frozen_text_encoder_receives_no_gradient(tiny_model, option):
     assert all(p.grad is None for p in model.text_encoder.parameters())
     others = [p for n, p in model.named_parameters() if not n.startswith("text_encoder")]
     assert all(p.grad is not None for p in others)
+
+
+def test_a_text_free_pass_leaves_the_running_statistics_alone(option):
+    encoder = option("image_encoder", "efficientnet_lite0").train()
+    before = {k: v.clone() for k, v in encoder.state_dict().items() if "running" in k}
+    image = torch.randn(2, 1, 96, 96)
+    with encoder.unremembered():
+        inside = encoder(image)[-1]
+    after = encoder.state_dict()
+    assert before and all(torch.equal(after[k], v) for k, v in before.items())
+    outside = encoder(image)[-1]  # normalized by the batch either way
+    torch.testing.assert_close(inside, outside)
+    assert any(not torch.equal(encoder.state_dict()[k], v) for k, v in before.items())

@@ -21,7 +21,6 @@ from semimedref.analysis.regions import coarse_region, region_masks
 from semimedref.analysis.subject import progress
 from semimedref.augment.t_patchmix import lesion_gate
 from semimedref.dataset.loaders import Stream
-from semimedref.dataset.splits import labeled_subset
 from semimedref.errors import UserError
 from semimedref.model.segmenter import TextInput
 from semimedref.text.position import parse
@@ -173,11 +172,8 @@ def _no_text(sentences: Sequence[str]) -> TextInput:
 def _stream(subject: Subject, *, draws: int) -> Stream:
     """The unlabeled images in the order of the run's first pass, with its random numbers."""
     parts = subject.parts
-    _, unlabeled = labeled_subset(
-        parts.dataset.split("train").ids,
-        fraction=parts.cfg.ratio.fraction,
-        split_seed=parts.cfg.ratio.split_seed,
-        rounding=parts.dataset.rounding,
+    _, unlabeled = parts.dataset.labeled_places(
+        fraction=parts.cfg.ratio.fraction, split_seed=parts.cfg.ratio.split_seed
     )
     if not unlabeled:
         raise UserError(f"{subject.folder} has no unlabeled images: there is nothing to mix")

@@ -42,6 +42,11 @@ class Subject:
         parts = Parts.build(finished_config(folder, overrides))
         if not parts.method.segments:
             raise UserError(f"{folder} predicts no masks: expected a run of a segmentation method")
+        if not parts.cfg.dataset.vocabulary:
+            raise UserError(
+                f"{folder} has no positional words to ask about: expected a run on a data set with "
+                "a position vocabulary (dataset.vocabulary)"
+            )
         state = checkpoint.pick(checkpoint.load(folder / "best.pt"), "weights")
         parts.method.load_weights(state)
         parts.method.train(False)

@@ -138,6 +138,7 @@ class TPatchMix:
         self.patch, self.reference_side = patch, reference_side
         self.gate_image, self.self_pairs = gate_image, self_pairs
         self.text = MixedText(vocabulary, writing, region_from, conflict, update_count)
+        self._words_follow = update_count and variant in ("random", "prob")
         boxes = look_up(vocabulary).boxes
         self.regions = tuple(map(transposed, boxes)) if transpose else boxes
 
@@ -196,6 +197,10 @@ class TPatchMix:
             allowed = allowed & found
         else:
             corner = uniform_corner(plan.box, side, u[:, 4:6])
+        region = torch.zeros_like(plan.donor)
+        if self._words_follow:  # where no region lies, there is no word for the patch
+            inside = self._inside(corner + side // 2, height, width)
+            region, allowed = inside.to(torch.int32).argmax(1), allowed & inside.any(1)
         patch = patch_mask(corner, side, height, width) * allowed[:, None, None, None]
         _, gated = lesion_gate(given, patch, self.threshold)
         donor_image = image.index_select(0, plan.donor)
@@ -206,22 +211,17 @@ class TPatchMix:
             patch=patch,
             gated=gated,
             pasted=pasted,
-            choice=self._choose(pasted, corner + side // 2, (height, width), plan.candidates),
+            choice=pasted * (1 + region),  # of the candidate sentences, the one that is true now
             unmixed_threshold=self.unmixed_threshold,
         )
 
-    def _choose(
-        self, pasted: Tensor, center: Tensor, size: tuple[int, int], candidates: int
-    ) -> Tensor:
-        """Which candidate sentence is true now: 0 without a patch."""
-        if candidates == 2:
-            return pasted.long()
-        height, width = size
+    def _inside(self, center: Tensor, height: int, width: int) -> Tensor:
+        """Whether the centers (B, 2) = (x, y) lie in the box of each region (B, K), bool."""
         y, x = center[:, 1] / height, center[:, 0] / width
         inside = [
             (y >= b.top) & (y < b.bottom) & (x >= b.left) & (x < b.right) for b in self.regions
         ]
-        return pasted * (1 + torch.stack(inside, 1).to(torch.int32).argmax(1))
+        return torch.stack(inside, 1)
 
 
 def transposed(box: Box) -> Box:

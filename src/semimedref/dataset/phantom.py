@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -21,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from semimedref.dataset.phantom_image import Anatomy, Lesion, radiograph
-from semimedref.dataset.sample import Split
+from semimedref.dataset.roots import cache_root
+from semimedref.dataset.sample import ImageTextDataset, Split
 from semimedref.errors import UserError
 from semimedref.text.caption import lung_caption
 from semimedref.text.spans import Writing
@@ -57,7 +57,7 @@ class Placement:
     anywhere: tuple[int, ...]
 
 
-class Phantom:
+class Phantom(ImageTextDataset):
     """A frozen synthetic data set, generated once from its seed and cached outside the project."""
 
     regions = LUNGS.regions
@@ -92,7 +92,7 @@ class Phantom:
             "placement": asdict(_placement(placement)),
             "difficulty": asdict(_difficulty(difficulty)),
         }
-        self._root = Path(root).expanduser() if root else _cache_root()
+        self._root = Path(root).expanduser() if root else cache_root()
 
     @property
     def folder(self) -> Path:
@@ -261,8 +261,3 @@ def _placement(values: dict[str, object]) -> Placement:
 def _difficulty(values: dict[str, object]) -> Difficulty:
     pairs = {k: tuple(v) if k in ("contrast", "radius") else v for k, v in values.items()}
     return Difficulty(**pairs)
-
-
-def _cache_root() -> Path:
-    named = os.environ.get("SEMIMEDREF_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "semimedref"

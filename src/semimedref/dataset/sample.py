@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from semimedref.dataset.splits import labeled_subset
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,26 +25,72 @@ class Split:
     positions: np.ndarray  # (N, K) uint8, multi-hot
     images: np.ndarray  # (N, H, W) uint8
     masks: np.ndarray  # (N, H, W) uint8, 0 or 1
+    domains: tuple[str, ...] = ()  # of each image; none or empty names: the data are of one kind
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def masked(self) -> list[int]:
+        """Places of the images that have a mask at all; of those in files some may not."""
+        return list(getattr(self.masks, "existing", range(len(self))))
 
-class ImageTextDataset(Protocol):
-    """The contract of a data set: a name, a fingerprint of its content, and its splits."""
+    def read_masks(self, places: Sequence[int]) -> None:
+        """Decode masks that lie in files all at once, before they are looked at one by one."""
+        require = getattr(self.masks, "require", None)
+        if require is not None:
+            require(places)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """What names each image in a table."""
+        names = {"id": self.ids, "patient": self.patients}
+        return names | ({"domain": self.domains} if any(self.domains) else {})
+
+
+class ImageTextDataset(ABC):
+    """The contract of a data set: a name, its splits, and which images carry a mask.
+
+    Attributes:
+        regions: what a position label marks, in its order.
+        rounding: of the number of labeled images, round or floor.
+        synthetic: pictures may be shown and shared; those of patients only when asked.
+    """
 
     name: str
     regions: tuple[str, ...]
-    rounding: str  # of the number of labeled images: round or floor
-    synthetic: bool  # pictures may be shown and shared; radiographs of patients only when asked
+    rounding: str
+    synthetic: bool
 
+    @abstractmethod
     def split(self, name: str) -> Split:
         """The split ``train``, ``valid`` or ``test``."""
-        ...
+
+    def labeled_places(self, *, fraction: float, split_seed: int) -> tuple[list[int], list[int]]:
+        """Places of the labeled and of the unlabeled images in the training split."""
+        return labeled_subset(
+            self.split("train").ids,
+            fraction=fraction,
+            split_seed=split_seed,
+            rounding=self.rounding,
+        )
+
+    def prepare(self, labeled: Sequence[int]) -> None:
+        """Read whatever a run will need, so that a damaged file stops it before it trains."""
+        del labeled
 
     def text_blind_oracle(self, name: str) -> float | None:
         """Dice of segmenting every visible lesion without reading, where that is known."""
-        ...
+        del name
+        return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """What every report on this data set should repeat."""
+        return ()
+
+    def facts(self) -> dict[str, object]:
+        """What a result should say about the data that it was made with."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from semimedref.augment.plan import Plan
+from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.method.schedule import Progress
 
@@ -58,8 +59,8 @@ class Method(Protocol):
         """Sentences for the text encoder, on the host; None if none are read."""
         ...
 
-    def begin(self, positions: np.ndarray) -> None:
-        """See the position labels (N, K) of the labeled pool, once before training."""
+    def begin(self, labeled: Pool) -> None:
+        """See the whole labeled pool, once before training; a resumed run begins again."""
         ...
 
     def edit_labeled(self, batch: Batch) -> Batch:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from semimedref import checkpoint
 from semimedref.augment.image import standardize
 from semimedref.augment.views import Views
+from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
@@ -111,8 +112,9 @@ class PositionStudy:
     def prepare_text(self, sentences: Sequence[str]) -> None:
         """Nothing is read."""
 
-    def begin(self, positions: np.ndarray) -> None:
+    def begin(self, labeled: Pool) -> None:
         """Negatives over positives of each region, clipped, weigh its positive labels."""
+        positions = labeled.split.positions[list(labeled.places)]
         self.positive_weight = positive_weight(
             torch.from_numpy(positions.astype(np.float32)),
             lowest=self.lowest_weight,

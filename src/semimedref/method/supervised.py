@@ -14,6 +14,7 @@ from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.views import View, Views
 from semimedref.checkpoint import pick
+from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
@@ -60,8 +61,8 @@ class Supervised:
         """Sentences for the student's text encoder."""
         return self.student.prepare_text(sentences)
 
-    def begin(self, positions: np.ndarray) -> None:
-        """Nothing is learned from the labels as a whole."""
+    def begin(self, labeled: Pool) -> None:
+        """Nothing is learned from the labeled images as a whole."""
 
     def edit_labeled(self, batch: Batch) -> Batch:
         """Labeled sentences are read as they are."""
@@ -135,9 +136,7 @@ class Supervised:
     def network(self, which: str) -> Segmenter:
         """The network of that name."""
         if which != "student":
-            raise UserError(
-                f"weights={which}: method=supervised has a student only; use weights=student"
-            )
+            raise UserError(f"weights={which}: this method has a student only; use weights=student")
         return self.student
 
     def state_dict(self) -> dict[str, Any]:

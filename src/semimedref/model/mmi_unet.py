@@ -99,7 +99,8 @@ class MMIUNet(Segmenter):
 
     def image_features(self, image: Tensor) -> Tensor:
         """Return the last map (B, C4, H / 32, W / 32) of a text-free pass through the trunk."""
-        return self.image_encoder(image)[-1]
+        with self.image_encoder.unremembered():
+            return self.image_encoder(image)[-1]
 
     def fused_features(self, image: Tensor, text: TextFeatures) -> Tensor:
         """Return the last map (B, C4, H / 32, W / 32) with text mixed in."""

@@ -31,6 +31,19 @@ class Parameters(TypedDict):
     trainable: int
 
 
+class Data(TypedDict, total=False):
+    """What a result says about a data set of files; a synthetic one says nothing."""
+
+    layout: str
+    annotation_sha256: dict[str, str]
+    images: dict[str, int]
+    labeled: dict[str, object]
+    partition_sha256: str
+    texts_sha256: str
+    cache: str
+    warnings: list[str]
+
+
 class Result(TypedDict, total=False):
     """``result.json``: a finished run, with scores as fractions between 0 and 1."""
 
@@ -42,6 +55,7 @@ class Result(TypedDict, total=False):
     row: str | None
     version: str
     git_commit: str | None
+    data: Data
     environment: dict[str, object]
     precision: dict[str, object]
     device: str

@@ -154,7 +154,7 @@ def build_table(experiment: Experiment) -> Table:
         cost=experiment.cost,
         overhead=experiment.overhead,
         ladder=experiment.ladder,
-        notes=_notes(experiment),
+        notes=(*_notes(experiment), *_data_warnings(runs)),
     )
 
 
@@ -230,6 +230,16 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
         return ()
     sides = {cost.side_of(cell.config) for cell in experiment.cells}
     return (cost.CONVENTION.format(side=" and ".join(map(str, sorted(sides)))),)
+
+
+def _data_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What verification warned of, as the results carry it: every table and report repeats it."""
+    found: dict[str, None] = {}
+    for run in runs:
+        data = run.result.get("data", {}) if run.result else {}
+        named = f"Data, {run.cell.config['dataset']['name']}: " if data else ""
+        found |= dict.fromkeys(f"{named}{text}." for text in data.get("warnings", ()))
+    return tuple(found)
 
 
 def _dice_ci(done: list[Run]) -> tuple[float, float] | None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from semimedref.errors import UserError
-from semimedref.text import lungs, quadrants
+from semimedref.text import lungs
 from semimedref.text.caption import NUMBERS
 from semimedref.text.position import find
-from semimedref.text.span import Span, blanks, put
+from semimedref.text.span import Span, added_sentence, blanks, put
 from semimedref.text.spelling import Token
 from semimedref.text.vocabulary import LUNGS
 from semimedref.text.vocabulary import vocabulary as look_up
@@ -52,7 +52,7 @@ def conjoin(text: str, regions: Sequence[int], vocabulary: str, writing: Writing
         vocabulary: Name of the vocabulary of the data set.
         writing: How its reports count; answers without a count need none.
     """
-    return _conjoin(text, tuple(regions), look_up(vocabulary).name, writing)
+    return _conjoin(text, tuple(regions), vocabulary, writing)
 
 
 @lru_cache(maxsize=16384)  # few sentences meet few phrases many times
@@ -61,7 +61,7 @@ def _conjoin(text: str, regions: tuple[int, ...], name: str, writing: Writing | 
     named = {i for span in find(text, name) for i in span.regions}
     fresh = sorted(set(regions) - named)
     if words.organ is None:
-        return _append(text, fresh)
+        return _append(text, [words.cells[i].phrase for i in fresh])
     if writing is None:
         raise UserError(f"the vocabulary {name!r} needs `writing` in the data set's options")
     if fresh:
@@ -84,10 +84,10 @@ def append_phrase(text: str, phrase: str, vocabulary: str) -> str:
     return put(text, named[0].end, named[0].end, f" and {phrase}")
 
 
-def _append(text: str, fresh: Sequence[int]) -> str:
-    for region in fresh:
+def _append(text: str, fresh: Sequence[str]) -> str:
+    for phrase in fresh:
         stop = "" if text.rstrip()[-1:] in ".!?" else "."
-        text = f"{text.rstrip()}{stop} {quadrants.added_sentence(region)}"
+        text = f"{text.rstrip()}{stop} {added_sentence(phrase)}"
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from semimedref.text import lungs, quadrants
+from semimedref.text import lungs, quadrants, wordings
 from semimedref.text.span import Span
 from semimedref.text.vocabulary import LUNGS, QUADRANTS
 from semimedref.text.vocabulary import vocabulary as look_up
@@ -16,7 +16,7 @@ _GRAMMARS: dict[str, Callable[[str], list[Span]]] = {
 }
 
 
-def parse(text: str, vocabulary: str) -> list[int]:
+def parse(text: str, vocabulary: str | None) -> list[int]:
     """The regions that a sentence names, as 0/1 in the order of the vocabulary.
 
     >>> parse("Unilateral pulmonary infection, one infected area, lowerright lung.", "lungs")
@@ -38,11 +38,9 @@ def parse_slots_as_whole(text: str, vocabulary: str) -> list[int]:
     return words.multi_hot([*filled, *(i for span in spans for i in span.regions)])
 
 
-def find(text: str, vocabulary: str) -> tuple[Span, ...]:
-    """All positional phrases of a sentence, from left to right, without overlap."""
-    return _find(text, look_up(vocabulary).name)
-
-
 @lru_cache(maxsize=16384)  # a data set repeats few sentences many times
-def _find(text: str, name: str) -> tuple[Span, ...]:
-    return tuple(_GRAMMARS[name](text))
+def find(text: str, vocabulary: str | None) -> tuple[Span, ...]:
+    """All positional phrases of a sentence, from left to right, without overlap."""
+    if vocabulary in _GRAMMARS:
+        return tuple(_GRAMMARS[vocabulary](text))
+    return tuple(wordings.find(text, look_up(vocabulary)))

@@ -37,12 +37,7 @@ _AFTER = re.compile(rf"(?:[\s-]+{_NOUN}\b)*{_WHOLE}?", re.I)
 _ADVERBS = frozenset(("centrally", "centered", "centred"))
 _AFTER_ADVERB = re.compile(rf"(?:\s+(?:located|situated|positioned|placed)\b)?{_WHOLE}?", re.I)
 _SHARED_NOUN = re.compile(r"\s+(?:and|or)\s+(?:near(?:ly)?|close\s+to|approximately)[\s-]+", re.I)
-_ADDED = re.compile(r"(?<=[.!?])\s+(?=Another lesion )")
-
-
-def added_sentence(region: int) -> str:
-    """The sentence that names a zone from another image; it is read on its own."""
-    return f"Another lesion is in {QUADRANTS.cells[region].phrase}."
+_ADDED = re.compile(r"(?<=[.!?])\s+(?=Another lesion )")  # as `added_sentence` begins
 
 
 @dataclass(frozen=True)

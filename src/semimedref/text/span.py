@@ -49,3 +49,8 @@ def put(text: str, start: int, end: int, words: str) -> str:
     before = " " if left[-1:].isalnum() and words[:1].strip() else ""
     after = " " if right[:1].isalnum() and words[-1:].strip() else ""
     return left + before + words + after + right
+
+
+def added_sentence(phrase: str) -> str:
+    """The sentence that names a region from another image; it is read on its own."""
+    return f"Another lesion is in {phrase}."

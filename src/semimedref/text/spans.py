@@ -80,7 +80,8 @@ def remove(text: str, vocabulary: str) -> str:
         left, right = _LEAD.sub("", text[:start]), text[end:]
         left, right = _mend(left, right)
         text = left + (" " if left and right[:1].isalnum() else "") + right
-    return text
+    # What stood on both sides of a removed phrase may make another one; each round is shorter.
+    return remove(text, vocabulary) if find(text, vocabulary) else text
 
 
 def laterality(position: Sequence[int], vocabulary: str) -> Laterality:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from semimedref.errors import UserError
@@ -40,6 +42,7 @@ class Region:
     side: str | None  # None: the region lies on the midline
     level: str | None
     box: Box
+    wordings: tuple[str, ...] = ()  # all that name it, where a grammar is nothing but their list
 
 
 @dataclass(frozen=True)
@@ -113,16 +116,32 @@ class Vocabulary:
         return " and ".join(phrases)
 
 
-def vocabulary(name: str) -> Vocabulary:
-    """Look a vocabulary up by the name that data set options use."""
-    try:
+def vocabulary(name: str | None) -> Vocabulary:
+    """Look a vocabulary up by what data set options say: a name, a file, or None for no regions."""
+    if name in _VOCABULARIES:
         return _VOCABULARIES[name]
-    except KeyError:
-        known = ", ".join(_VOCABULARIES)
-        raise UserError(
-            f"unknown position vocabulary {name!r}, expected one of: {known}; "
-            "set `vocabulary:` in the option file of the data set"
-        ) from None
+    if name is not None and names_file(name):
+        return _from_file(name)
+    known = ", ".join(v for v in _VOCABULARIES if v)
+    raise UserError(
+        f"unknown position vocabulary {name!r}, expected one of: {known}, or a file of your own "
+        "that ends in .yaml; set dataset.vocabulary"
+    )
+
+
+def names_file(name: str) -> bool:
+    """Whether an option names a file with an own vocabulary, which decides results by its content.
+
+    The words of the built-in vocabularies are never taken for files that happen to be called so.
+    """
+    return name.lower().endswith((".yaml", ".yml"))
+
+
+@lru_cache(maxsize=16)  # read once: a file that is edited meanwhile must not change a running step
+def _from_file(name: str) -> Vocabulary:
+    from semimedref.text.vocabulary_file import read_vocabulary
+
+    return read_vocabulary(Path(name).expanduser())
 
 
 def _equal_parts(*names: str) -> list[tuple[str, float, float]]:
@@ -160,4 +179,7 @@ QUADRANTS = Vocabulary(
     fuzzy="a region of the image",
 )
 
-_VOCABULARIES = {v.name: v for v in (LUNGS, QUADRANTS)}
+# What sentences without places have: every question about their regions has an empty answer.
+NOWHERE = Vocabulary("none", cells=(), fuzzy="a region of the image")
+
+_VOCABULARIES = {LUNGS.name: LUNGS, QUADRANTS.name: QUADRANTS, None: NOWHERE}

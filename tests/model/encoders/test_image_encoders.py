@@ -140,7 +140,7 @@ def test_lite0_is_the_trunk_of_the_packaged_network(option):
         maps = encoder(image)
     assert [m.shape[1:] for m in maps] == [(24, 24, 24), (40, 12, 12), (112, 6, 6), (320, 3, 3)]
     for mine, other in zip(maps, theirs[1:], strict=True):
-        torch.testing.assert_close(mine, other)
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)  # sums in another order
 
 
 def test_lite0_refuses_other_weights(tmp_path):

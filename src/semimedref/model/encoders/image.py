@@ -1,6 +1,10 @@
 """The contract of image encoders: four levels that can be run one by one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class ImageEncoder(nn.Module):
@@ -37,3 +41,20 @@ class ImageEncoder(nn.Module):
             x = level(x)
             maps.append(x)
         return maps
+
+    @contextmanager
+    def unremembered(self) -> Iterator[None]:
+        """Run passes whose batch statistics must not enter the running ones.
+
+        A pass without text has other activations than those of training and testing; what batch
+        norm remembered of it would be wrong for both.
+        """
+        norms = [m for m in self.modules() if isinstance(m, _BatchNorm)]
+        momenta = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum in zip(norms, momenta, strict=True):
+                norm.momentum = momentum

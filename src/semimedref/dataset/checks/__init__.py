@@ -1,0 +1,1 @@
+"""What `semimedref data verify` looks at, one file for each question."""
