@@ -103,3 +103,20 @@ def test_command_of_a_cell_is_quoted_for_the_shell(lab):
     experiment = dataclasses.replace(lab.experiment, overrides=("experiment=quickstart", "a=b c"))
     (run,) = build_table(experiment).runs
     assert run.command == (f"semimedref train -m experiment=quickstart 'a=b c' only={cell.name}")
+
+
+def test_warnings_about_the_data_are_repeated_once_under_the_table():
+    from types import SimpleNamespace
+
+    from semimedref.results.table import _data_warnings
+
+    def run(result):
+        return SimpleNamespace(
+            result=result, cell=SimpleNamespace(config={"dataset": {"name": "mosmed_plus"}})
+        )
+
+    warned = run({"data": {"warnings": ["3 studies cross splits"]}})
+    quiet = [run(None), run({"test": {}}), run({"data": {"warnings": []}})]
+    assert _data_warnings([warned, *quiet, warned]) == (
+        "Data, mosmed_plus: 3 studies cross splits.",
+    )
