@@ -16,7 +16,17 @@ from benchmarks.measure import Comparison
 from benchmarks.size import FULL, Size
 from benchmarks.table import render
 
-NAMES = ("text", "data", "files", "ema", "bootstrap", "expansion", "student_pass", "step")
+NAMES = (
+    "text",
+    "data",
+    "files",
+    "ema",
+    "bootstrap",
+    "expansion",
+    "results",
+    "student_pass",
+    "step",
+)
 
 _HOW = """\
 CPU time of one thread (time.process_time): other jobs on the machine count little, though they

@@ -23,9 +23,11 @@ class Size:
     files: int  # images among which batches are drawn
     side: int  # pixels of images that come from files
     index: int  # images of the loader whose memory is measured
-    patients: int  # of the resampled test set, two images each
+    patients: int  # of the resampled test set
     replicates: int
     sweeps: tuple[tuple[str, ...], ...]  # overrides of the expanded experiments
+    stored: tuple[int, int, int]  # rows, columns and seeds of a table whose runs are all finished
+    stored_patients: int  # of their test set, four images each
     steps: dict[str, tuple[str, ...]]  # overrides by label, for the whole step
     paper_batch: int  # labeled images of the step at the paper's shapes, and as many unlabeled
 
@@ -44,12 +46,14 @@ FULL = Size(
     files=256,
     side=224,
     index=100_000,
-    patients=300,
+    patients=474,
     replicates=2000,
     sweeps=(
         ("experiment=quickstart",),
         ("experiment=quickstart", "seed=s0,s1,s42"),
     ),
+    stored=(5, 100, 10),
+    stored_patients=60,
     steps={
         "CPU scale": ("dataset=phantom", "scale=cpu", *_MACHINE),
         PAPER: ("dataset=phantom", "scale=paper", *_RANDOM, *_MACHINE),
@@ -71,6 +75,8 @@ TINY = Size(
     patients=6,
     replicates=20,
     sweeps=(("experiment=phantom_headroom", "ratio=2pct"),),
+    stored=(2, 2, 2),
+    stored_patients=6,
     steps={"smoke size": ("dataset=phantom_tiny", "scale=smoke", *_MACHINE)},
     paper_batch=2,
 )

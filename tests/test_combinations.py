@@ -8,7 +8,6 @@ import pytest
 from semimedref.combinations import can_be_mirrored, check_combination
 from semimedref.config import compose, resolved
 from semimedref.errors import UserError
-from semimedref.sweep import expand, known_experiments
 from semimedref.text.vocabulary import LUNGS, QUADRANTS
 
 ALIGNS = ["none", "clip", "pacl"]
@@ -112,12 +111,6 @@ def test_a_refused_combination_leaves_nothing_behind(compose_smoke, tmp_path):
     with pytest.raises(UserError, match="align=pacl does nothing"):
         run(compose_smoke("method=supervised", "align=pacl"))
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", known_experiments())
-def test_every_cell_of_every_experiment_is_sensible(name):
-    for cell in expand([f"experiment={name}"]).cells:
-        check_combination(cell.config)
 
 
 def test_both_vocabularies_can_be_mirrored_and_a_lopsided_one_cannot():

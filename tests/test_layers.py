@@ -10,7 +10,7 @@ ROOT = Path(semimedref.__file__).parent
 LAYERS = [
     {"cli", "completion"},
     {"train", "use", "composition_errors"},
-    {"results", "analysis", "sweep", "predictor", "run", "overlays"},
+    {"results", "analysis", "sweep", "expansion", "predictor", "run", "final_test", "overlays"},
     {
         "trainer",
         "tracking",
@@ -27,6 +27,11 @@ LAYERS = [
     {
         "text",
         "metrics",
+        "error_kind",
+        "surface",
+        "lesions",
+        "mask_scores",
+        "axis",
         "seed",
         "config",
         "combinations",

@@ -11,7 +11,11 @@ _COMMANDS = {
     "train": ("semimedref.train", "train_command", "train one run, or with -m a whole table"),
     "status": ("semimedref.results.commands", "status_command", "which cells are done, running, failed or missing"),
     "table": ("semimedref.results.commands", "table_command", "the table of an experiment"),
+    "figures": ("semimedref.results.figure.commands", "figures_command", "every figure of an experiment: SVG, PDF, PNG, caption and numbers"),
+    "audit": ("semimedref.results.audit", "audit_command", "do the paper's own Dice and mIoU belong together?"),
     "report": ("semimedref.results.commands", "report_command", "one HTML page with table, curves and overlays"),
+    "compare": ("semimedref.results.compare_commands", "compare_command", "test whether methods differ: runs, or your own per-image tables"),
+    "significance": ("semimedref.results.compare_commands", "significance_command", "the paper's tests of an experiment's rows"),
     "evaluate": ("semimedref.use", "evaluate_command", "score a finished run on a split"),
     "predict": ("semimedref.use", "predict_command", "image and sentence in, mask out"),
     "analyze": ("semimedref.analysis.commands", "analyze_command", "what a trained run does with words, in numbers and a figure"),
@@ -19,6 +23,8 @@ _COMMANDS = {
     "sync": ("semimedref.tracking", "sync_command", "rebuild MLflow from the run folders"),
     "ui": ("semimedref.tracking", "ui_command", "open MLflow on the right store"),
     "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs, rows or options differ"),
+    "export": ("semimedref.results.moving", "export_command", "pack finished runs to move them, without images and names"),
+    "import": ("semimedref.results.moving", "import_command", "unpack runs that another machine has exported"),
     "completion": ("semimedref.completion", "completion_command", "print a completion script for bash or zsh"),
 }  # fmt: skip
 
@@ -34,9 +40,28 @@ semimedref train -m experiment=quickstart hydra/launcher=joblib
 semimedref train --cfg job                              # print the configuration
 semimedref train --config-dir my_conf model=my_net 'trusted_packages=[my_lab]'
 The same command continues an interrupted run and does nothing when it is done.""",
-    "status": "semimedref status experiment=quickstart",
-    "table": "semimedref table experiment=quickstart",
-    "report": "semimedref report experiment=quickstart",
+    "status": "semimedref status experiment=quickstart\nsemimedref status                                       # all experiments, a line each",
+    "table": """\
+semimedref table experiment=quickstart                  # printed, and written as Markdown, CSV and LaTeX
+semimedref table experiment=main                        # beside the paper's numbers (scale=paper)""",
+    "audit": "semimedref audit                                        # all published tables; table=main for one, all=true for every cell, out=FILE.csv",
+    "figures": """\
+semimedref figures experiment=quickstart                # all that its finished runs can give
+semimedref figures experiment=quickstart kind=rows,label_efficiency
+semimedref figures experiment=NAME kind=interventions split=test   # from `semimedref analyze … split=test`
+kinds: label_efficiency sensitivity rows qualitative mixing_examples similarity interventions attention
+Panels with images of patients need overlays=always. docs/figures.md says what each kind shows.""",
+    "report": "semimedref report experiment=quickstart          # table, curves, figures, predictions with filters, provenance\nsemimedref report                                # all experiments that have a finished run, and a page over them",
+    "compare": """\
+semimedref compare RUN_A RUN_B                          # RUN: a folder, its name or its signature
+semimedref compare ours=RUN theirs=per_image.csv        # a table of your own: id,patient,tp,fp,fn[,nsd,hd95,…]
+semimedref compare ours=RUN_0,RUN_1 theirs=a.csv,b.csv  # two training seeds each: an interval over seeds, too
+semimedref compare A B C metrics=dice,miou replicates=2000 seed=1 out=tests.json
+The first is tested against each other one, with Holm's correction over all tests. docs/statistics.md has the formulas.""",
+    "significance": """\
+semimedref significance experiment=quickstart           # the rows of table.comparisons, seed s42, Dice and mIoU
+semimedref significance experiment=quickstart seeds=all # means over seeds; an interval over seeds, too
+semimedref significance experiment=quickstart statistics.bootstrap=2000 statistics.randomization=5000""",
     "evaluate": """\
 semimedref evaluate run=RUN split=valid                 # RUN: a folder, its name or its signature
 semimedref evaluate run=RUN split=valid weights=teacher texts=shuffled
@@ -61,6 +86,12 @@ Without dataset.root=: SEMIMEDREF_QATA_COV19=FOLDER, or `roots:` in ~/.config/se
     "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000",
     "ui": "semimedref ui                                 # tracking.ui_port=5001 for another port",
     "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'\nsemimedref diff preset=paper preset=release",
+    "export": """\
+semimedref export out=runs.zip                          # every finished run of multirun/
+semimedref export experiment=quickstart out=quickstart.zip
+semimedref export run=RUN,RUN out=two.zip weights=true  # with weights, for predict and evaluate
+Patients and images are numbered, paths taken out, pictures never packed: docs/moving_results.md.""",
+    "import": "semimedref import archive=runs.zip                     # run_root=FOLDER for another place than multirun/",
     "completion": 'eval "$(semimedref completion bash)"',
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,13 @@ def config_dir() -> Path:
     """The folder of the shipped configuration: inside the wheel, or beside src in a checkout."""
     inside = Path(__file__).parent / "conf"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "conf"
+
+
+def search_folders(overrides: Sequence[str]) -> list[Path]:
+    """The further configuration folders that ``--config-dir`` has become in the overrides."""
+    found = [o.partition("=")[2] for o in overrides if o.startswith("hydra.searchpath=")]
+    parts = [part for text in found for part in text.strip("[]").split(",")]
+    return [Path(part.strip().removeprefix("file://")) for part in parts if part.strip()]
 
 
 def compose(overrides: list[str], *, config_dirs: list[str] | None = None) -> DictConfig:
@@ -134,9 +142,9 @@ def _takes(node: dict[str, Any], key: str) -> bool:
     return key in inspect.signature(get_object(node["_target_"])).parameters
 
 
-def run_name(plain: dict[str, Any]) -> str:
-    """A folder name that a person can read, ending in the signature."""
-    return "-".join([*labels(plain).values(), signature(plain)])
+def run_name(plain: dict[str, Any], *, signed_as: str | None = None) -> str:
+    """A folder name that a person can read, ending in the signature (which may be known)."""
+    return "-".join([*labels(plain).values(), signed_as or signature(plain)])
 
 
 def labels(plain: dict[str, Any]) -> dict[str, str]:

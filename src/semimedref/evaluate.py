@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from semimedref import seed as seeds
 from semimedref.augment.plan import Plan
+from semimedref.axis import Axis
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.hardware import Hardware
 from semimedref.method.contract import Method
 from semimedref.metrics import MACRO, with_domains
-from semimedref.text.removal import check_share, removed_of
+from semimedref.text.removal import removed_of
 from semimedref.text.spans import remove
-
-
-@dataclass(frozen=True)
-class Axis:
-    """How a trained run is asked: which weights, which sentences, where positions come from.
-
-    ``removal`` is the share of sentences without positions; a route alone means all of them.
-    """
-
-    weights: str = "student"
-    texts: str = "true"
-    route: str | None = None
-    removal: float | None = None
-
-    def __post_init__(self) -> None:
-        """Fill in what a route implies; refuse what cannot be meant."""
-        if self.texts not in ("true", "shuffled"):
-            raise UserError(f"texts={self.texts} is unknown: expected true or shuffled")
-        if self.removal is None and self.route is not None:
-            object.__setattr__(self, "removal", 1.0)
-        if self.removal is not None:
-            check_share("removal", self.removal)
-
-    def name(self, split: str) -> str:
-        """The file in ``eval/`` that holds the scores."""
-        parts = [split, self.weights, f"{self.texts}_texts"]
-        parts += [] if self.removal is None else [f"removed_{self.removal:g}"]
-        parts += [] if self.route is None else [self.route]
-        return "-".join(parts)
 
 
 def prepare(method: Method, batch: Batch, hardware: Hardware, *, plan: Plan | None = None) -> Batch:

@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import logging
+import math
 import os
 import socket
 import sys
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # outlive a killed trainer until its workers notice.
 _HELD: set[int] = set()
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.06  # ``status`` holds a shared lock for an instant
+IMPORTED = "imported.json"  # in the folder of a run that was trained on another machine
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,39 @@ class RunFolder:
         """Forget an earlier failure."""
         (self.path / "failure.json").unlink(missing_ok=True)
 
-    def write_per_image(self, columns: Mapping[str, Sequence[str]], table: np.ndarray) -> None:
-        """``per_image.csv``: what names each test image, its integer counts and its Dice."""
+    def write_per_image(
+        self,
+        columns: Mapping[str, Sequence[str]],
+        table: np.ndarray,
+        *,
+        extra: Mapping[str, np.ndarray],
+    ) -> None:
+        """``per_image.csv``: what names each test image, its integer counts, its Dice, and more."""
         from semimedref.metrics import dice
 
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*columns, "tp", "fp", "fn", "dice"])
-        for *names, row in zip(*columns.values(), table.tolist(), strict=True):
-            writer.writerow([*names, *row, f"{dice(*row):.6f}"])
+        writer.writerow([*columns, "tp", "fp", "fn", "dice", *extra])
+        more = zip(*(map(_number, values.tolist()) for values in extra.values()), strict=True)
+        for *names, row, others in zip(*columns.values(), table.tolist(), more, strict=True):
+            writer.writerow([*names, *row, f"{dice(*row):.6f}", *others])
         write_atomic(self.path / "per_image.csv", text.getvalue())
+
+
+def refuse_without_weights(folder: Path) -> None:
+    """Say why an imported run has no weights, before anything is built in vain."""
+    if (folder / IMPORTED).exists() and not (folder / "best.pt").exists():
+        raise UserError(
+            f"{folder} was imported without weights: use it on the machine that trained it, or "
+            "there run `semimedref export run=… weights=true` and import that file here"
+        )
+
+
+def _number(value: float) -> str:
+    """A number of a table: whole ones without a point, none where there is no value."""
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value == int(value) else f"{value:.6f}"
 
 
 def _holder(text: str) -> str:

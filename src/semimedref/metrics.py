@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MACRO = "_macro"  # ends the name of a mean over domains
+DEFINITION = 1  # raised when a score of the same name would mean something else; in every result
 
 
 def counts(probability: Tensor, mask: Tensor, *, threshold: float) -> Tensor:

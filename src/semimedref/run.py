@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from semimedref import checkpoint, config
 from semimedref.combinations import check_combination
 from semimedref.errors import UserError
-from semimedref.folder import RunFolder
+from semimedref.folder import RunFolder, refuse_without_weights
 from semimedref.tracking import open_mirror
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from semimedref.axis import Axis
     from semimedref.dataset.loaders import Pool
-    from semimedref.dataset.sample import ImageTextDataset, Split
-    from semimedref.evaluate import Axis
+    from semimedref.dataset.sample import ImageTextDataset
     from semimedref.hardware import Hardware
     from semimedref.method.contract import Method
     from semimedref.trainer import Trainer
@@ -91,6 +91,7 @@ def _train_and_test(
     on_epoch: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     from semimedref.environment import reset_peak_memory
+    from semimedref.final_test import final_test
 
     reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
@@ -99,7 +100,7 @@ def _train_and_test(
     best = trainer.fit()
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
     result = parts.describe(plain, folder, trainer, best)
-    result["test"] = parts.test(folder)
+    result["test"] = final_test(parts, folder)
     folder.write_json("result.json", result)
     (folder.path / "last.pt").unlink(missing_ok=True)
     shown = [f"{k} {100 * result['test'][k]:.2f}" for k in _SHOWN if k in result["test"]]
@@ -142,7 +143,7 @@ class Parts:
 
     def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
         """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
-        from semimedref.evaluate import Axis
+        from semimedref.axis import Axis
         from semimedref.trainer import Trainer
 
         cfg = self.cfg
@@ -165,7 +166,7 @@ class Parts:
 
     def counts(self, split: str, *, weights: str = "student", texts: str = "true") -> Any:  # noqa: ANN401
         """Counts (N, 3) on a split, with its own or with shuffled sentences."""
-        from semimedref.evaluate import Axis
+        from semimedref.axis import Axis
 
         return self._ask(split, Axis(weights=weights, texts=texts))[0]
 
@@ -193,39 +194,13 @@ class Parts:
         key, vocabulary = self.method.removal_key, self.cfg.dataset.vocabulary
         return reading(self.pool(split), axis, key=key, vocabulary=vocabulary)
 
-    def test(self, folder: RunFolder) -> dict[str, Any]:
-        """Open the test set, once: scores, and what belongs to masks."""
-        from semimedref.evaluate import Axis, scores_of
-
-        split = self.dataset.split("test")
-        table, pool, _ = self._ask("test", Axis())
-        scores = scores_of(self.method, table, pool)
-        scores |= {"images": len(split), "patients": len(set(split.patients))}
-        for axis in (Axis(**how) for how in self.method.axes):
-            folder.write_json(f"eval/{axis.name('test')}.json", self.evaluate("test", axis))
-        if self.method.segments:
-            scores |= self._test_masks(folder, split, table)
-        return scores | self.method.facts(self.cfg.scale.image_side)
-
-    def _test_masks(self, folder: RunFolder, split: Split, table: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Per-image counts, overlays, and what the words are worth."""
-        folder.write_per_image(split.columns, table)
-        if self.may_show():
-            self._overlays(folder, table)
-        dice = self.method.summarize(table)["dice"]
-        shuffled = self.method.summarize(self.counts("test", texts="shuffled"))["dice"]
-        return {
-            "dice_shuffled": shuffled,
-            "text_gap": dice - shuffled,
-            "dice_text_blind_oracle": self.dataset.text_blind_oracle("test"),
-        }
-
     def describe(
         self, plain: dict[str, Any], folder: RunFolder, trainer: Trainer, best: dict[str, Any]
     ) -> dict[str, Any]:
         """What produced the result."""
         from semimedref import __version__
         from semimedref.environment import environment, git_commit, peak_memory_bytes
+        from semimedref.metrics import DEFINITION
 
         parameters = [p for network in self.method.networks() for p in network.parameters()]
         return {
@@ -236,6 +211,7 @@ class Parts:
             "experiment": plain["experiment_name"],
             "row": plain["row"],
             "version": __version__,
+            "metric_definition": DEFINITION,
             "git_commit": git_commit(),
             "data": self.dataset.facts(),
             "environment": environment(),
@@ -259,7 +235,8 @@ class Parts:
         choice = self.cfg.overlays
         return choice == "always" or (choice == "synthetic" and self.dataset.synthetic)
 
-    def _overlays(self, folder: RunFolder, table: Any) -> None:  # noqa: ANN401
+    def overlays(self, folder: RunFolder, table: Any) -> None:  # noqa: ANN401
+        """Pictures of a few test images."""
         from semimedref.overlays import write_overlays
 
         write_overlays(folder.path / "overlays", self, table)
@@ -290,6 +267,7 @@ def finished_config(folder: Path, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder was made with; overrides adapt it to this machine."""
     from omegaconf import OmegaConf
 
+    refuse_without_weights(folder)
     try:
         plain = json.loads((folder / "run.json").read_text())["config"]
         cfg = OmegaConf.create(config.with_added_keys(plain))

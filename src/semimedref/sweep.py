@@ -6,26 +6,30 @@ table can only show what a sweep would run.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
-import os
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semimedref import config
+from semimedref import config, expansion
 from semimedref.errors import UserError
-from semimedref.files import write_atomic
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+REPORTED = "reported"  # instead of a row's overrides: its method is not built, the paper's value is
+OF_ROWS = "row"  # in ``table.evaluations``: what is read for a row, and not for a column
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a table: a row at one point of the params."""
+    """One run of a table, a row at one point of the params, and how the run is read.
+
+    Attributes:
+        evaluation: which scores of the run stand in the cell, e.g. ``{"route": "zero"}`` or
+            ``{"domain": "brain_mri"}``; empty: those of the plain test. Several cells may read one
+            run.
+    """
 
     row: str
     point: dict[str, str]
@@ -33,6 +37,7 @@ class Cell:
     config: dict[str, Any]
     signature: str
     name: str
+    evaluation: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,15 @@ class Experiment:
     cost: tuple[str, ...] = ()  # numbers that are counted from each row's network, trained or not
     overhead: str | None = None  # the row whose cost is also shown as what it adds
     ladder: bool = False  # each row adds a part to the row before: test every step too
+    comparisons: tuple[tuple[str, str], ...] = ()  # rows to test, each with its reference
+    rows: tuple[str, ...] = ()  # every row in order, those without cells too
+    paper: str | None = None  # the paper's table that stands beside it
+    paper_seeds: int = 1  # how many runs a value of that table is the mean of
+    analyses: dict[str, str] = field(default_factory=dict)  # metric -> what measures it
+    variance: str | None = None  # the column whose spread is set against that over the seeds
+    scale: str = ""  # the paper's values stand beside results of the scale "paper" alone
+    places: tuple[dict[str, str], ...] = ()  # data set, ratio and columns of every column
+    statistics: dict[str, Any] = field(default_factory=dict)  # how intervals and tests are drawn
 
 
 def expand(overrides: list[str]) -> Experiment:
@@ -61,24 +75,33 @@ def expand(overrides: list[str]) -> Experiment:
             "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "
             f"(known: {', '.join(known_experiments())})"
         )
-    params = {k: _values(v) for k, v in base.hydra.sweeper.params.items()}
+    table = base.table
     pinned = {o.split("=", 1)[0]: o.split("=", 1)[1] for o in fixed if "=" in o}
     _check_rows(base, [*pinned, *swept])
-    params = {k: v for k, v in params.items() if k not in pinned} | swept
-    shown = {k: [pinned[k]] for k in (*base.table.columns, base.table.over) if k in pinned}
-    cells = _cells(base, fixed, shown | params)
+    params = {k: _values(v) for k, v in base.hydra.sweeper.params.items() if k not in pinned}
+    shown = {k: [pinned[k]] for k in (*table.columns, table.over) if k in pinned}
+    params = shown | params | swept
     return Experiment(
         name=base.experiment_name,
-        title=base.table.title,
-        columns=list(base.table.columns),
-        over=base.table.over,
-        metrics=list(base.table.metrics),
+        title=table.title,
+        columns=list(table.columns),
+        over=table.over,
+        metrics=list(table.metrics),
         run_root=Path(base.run_root),
-        cells=cells,
+        cells=_cells(base, fixed, params),
         overrides=tuple(overrides),
-        cost=tuple(base.table.get("cost") or ()),
-        overhead=base.table.get("overhead"),
-        ladder=bool(base.table.get("ladder")),
+        cost=tuple(table.get("cost") or ()),
+        overhead=table.get("overhead"),
+        ladder=bool(table.get("ladder")),
+        comparisons=tuple((str(a), str(b)) for a, b in table.get("comparisons") or ()),
+        rows=tuple(str(row) for row in base.hydra.sweeper.rows),
+        paper=table.get("paper"),
+        paper_seeds=table.get("paper_seeds") or 1,
+        analyses={str(k): str(v) for k, v in (table.get("analyses") or {}).items()},
+        variance=table.get("variance"),
+        scale=base.scale.name,
+        places=_places(base, params),
+        statistics=_statistics(base),
     )
 
 
@@ -102,69 +125,86 @@ def select(cells: list[Cell], only: Any) -> list[Cell]:  # noqa: ANN401 - a numb
     ]
 
 
-def known_experiments() -> list[str]:
-    """Names of the shipped experiment files."""
-    return sorted(f.stem for f in (config.config_dir() / "experiment").glob("*.yaml"))
+def known_experiments(folders: list[Path] | None = None) -> list[str]:
+    """Names of the shipped experiment files, and of those in further configuration folders."""
+    places = [config.config_dir(), *(folders or [])]
+    return sorted({f.stem for place in places for f in (place / "experiment").glob("*.yaml")})
 
 
 def _cells(base: DictConfig, fixed: list[str], params: dict[str, list[str]]) -> list[Cell]:
-    """Compose each cell once; compositions are kept on disk, signatures are always made anew."""
+    """A cell for every row, point and evaluation; weights are signed now, not when composed."""
     from omegaconf import OmegaConf
 
-    rows = OmegaConf.to_container(base.hydra.sweeper.rows) or {"": {}}
-    cache = _cache_folder() / f"{_cache_key(base, fixed, params, rows)}.json"
-    if cache.exists():
-        return [_signed_cell(**entry) for entry in json.loads(cache.read_text())]
-    entries = []
-    for row, changes in rows.items():
-        for values in itertools.product(*params.values()):
-            point = dict(zip(params, values, strict=True))
-            entries.append(_compose_cell(row, changes, point, fixed))
-    write_atomic(cache, json.dumps(entries))
-    return [_signed_cell(**entry) for entry in entries]
+    written = OmegaConf.to_container(base.hydra.sweeper.rows) or {"": {}}
+    rows = {str(row): changes for row, changes in written.items() if changes != REPORTED}
+    evaluations = OmegaConf.to_container(base.table.get("evaluations") or OmegaConf.create({}))
+    _check_evaluations(base, evaluations)
+    of_rows = evaluations.pop(OF_ROWS, {})
+    columns = [[(key, *item) for item in values.items()] for key, values in evaluations.items()]
+    cells = []
+    for entry in expansion.entries(base, rows, fixed=fixed, params=params):
+        plain = entry["plain"]
+        signature = config.signature(plain)
+        name = config.run_name(plain, signed_as=signature)
+        for chosen in itertools.product(*columns):
+            point = entry["point"] | {key: str(value) for key, value, _ in chosen}
+            how = dict(of_rows.get(entry["row"], {}))
+            for _, _, part in chosen:
+                how |= part
+            overrides = tuple(entry["overrides"])
+            cells.append(Cell(entry["row"], point, overrides, plain, signature, name, how))
+    return cells
 
 
-def _compose_cell(
-    row: str, changes: dict[str, Any], point: dict[str, str], fixed: list[str]
-) -> dict[str, Any]:
-    own = [f"{key}={_hydra_value(value)}" for key, value in changes.items()]
-    own += [f"{key}={value}" for key, value in point.items()]
-    named = {o.split("=", 1)[0] for o in own}
-    kept = [o for o in fixed if o.split("=", 1)[0] not in named]
-    overrides = [*kept, *own, f"row={_hydra_value(row)}"]
-    plain = config.resolved(config.compose(overrides))
-    return {"row": row, "point": point, "overrides": overrides, "plain": plain}
+def _places(base: DictConfig, params: dict[str, list[str]]) -> tuple[dict[str, str], ...]:
+    """Where each column stands: its data set and ratio, and what else the table runs over."""
+    known = {"dataset": base.dataset.name, "ratio": f"{100 * base.ratio.fraction:g}pct"}
+    evaluations = base.table.get("evaluations") or {}
+    values = {
+        key: [str(v) for v in evaluations.get(key) or params.get(key) or [known.get(key, "")]]
+        for key in base.table.columns
+    }
+    return tuple(
+        known | dict(zip(values, chosen, strict=True))
+        for chosen in itertools.product(*values.values())
+    )
 
 
-def _signed_cell(
-    *, row: str, point: dict[str, str], overrides: list[str], plain: dict[str, Any]
-) -> Cell:
-    """Weights may have changed since the composition was kept: their content is signed now."""
-    signature, name = config.signature(plain), config.run_name(plain)
-    return Cell(row, point, tuple(overrides), plain, signature, name)
+def _statistics(base: DictConfig) -> dict[str, Any]:
+    """The numbers of the group ``statistics``; its class is built where results are read."""
+    from omegaconf import OmegaConf
+
+    plain = OmegaConf.to_container(base.statistics, resolve=True)
+    return {str(key): value for key, value in plain.items() if key != "_target_"}
+
+
+def _check_evaluations(base: DictConfig, evaluations: dict[str, Any]) -> None:
+    """An evaluation is of a row or makes a column."""
+    known = [OF_ROWS, *base.table.columns]
+    for key in evaluations:
+        if key not in known:
+            raise UserError(
+                f"table.evaluations.{key} of experiment={base.experiment_name} is no column: "
+                f"expected one of {', '.join(known)}"
+            )
 
 
 def _check_rows(base: DictConfig, keys: list[str]) -> None:
     """A key that a row sets itself cannot be set for all rows."""
     for row, changes in base.hydra.sweeper.rows.items():
+        if isinstance(changes, str):
+            if changes != REPORTED:
+                raise UserError(
+                    f"row '{row}' of experiment={base.experiment_name} is '{changes}': expected "
+                    f"its overrides, e.g. {{method: supervised}}, or the word {REPORTED}"
+                )
+            continue
         taken = [key for key in keys if key in changes]
         if taken:
             raise UserError(
                 f"{taken[0]}= is set by the row '{row}' of experiment={base.experiment_name}: "
                 f"leave it out, or train one run without experiment="
             )
-
-
-def _hydra_value(value: Any) -> str:  # noqa: ANN401 - a YAML value
-    """A value in the grammar of Hydra's command line."""
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    if isinstance(value, list):
-        return f"[{','.join(map(_hydra_value, value))}]"
-    if isinstance(value, dict):
-        return f"{{{','.join(f'{k}:{_hydra_value(v)}' for k, v in value.items())}}}"
-    return json.dumps(value)
 
 
 def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -183,29 +223,3 @@ def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
 def _values(given: Any) -> list[str]:  # noqa: ANN401 - a YAML scalar or list
     parts = str(given).split(",") if isinstance(given, str | int | float) else given
     return [str(v).strip() for v in parts]
-
-
-def _cache_key(
-    base: DictConfig, fixed: list[str], params: dict[str, list[str]], rows: dict[str, Any]
-) -> str:
-    """All that decides a composition: every configuration folder, packages, overrides."""
-    digest = hashlib.sha1()
-    here = Path(__file__).parent
-    folders = [Path(s.path) for s in base.hydra.runtime.config_sources if s.schema == "file"]
-    files = [
-        f for folder in (config.config_dir(), *folders) for f in sorted(folder.rglob("*.yaml"))
-    ]
-    for file in (*files, here / "sweep.py", here / "config.py"):
-        digest.update(str(file).encode() + file.read_bytes())
-    packages = [f"{p}=={version(p)}" for p in ("hydra-core", "omegaconf", "semimedref")]
-    digest.update(json.dumps([packages, fixed, params, rows, _environment()]).encode())
-    return digest.hexdigest()
-
-
-def _environment() -> list[str]:
-    return [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SEMIMEDREF_")]
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("SEMIMEDREF_CACHE")
-    return (Path(named) if named else Path.home() / ".cache" / "semimedref") / "expansions"

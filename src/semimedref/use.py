@@ -53,7 +53,8 @@ def predict_command(args: list[str]) -> int:
     names = _names([image for image, _ in pairs])
     for (image, text), name in tqdm(list(zip(pairs, names, strict=True)), disable=quiet):
         _write(predictor(image, text), out, name)
-    print(f"{len(pairs)} images: masks, probability maps and overlays in {out}")
+    count = "1 image" if len(pairs) == 1 else f"{len(pairs)} images"
+    print(f"{count}: masks, probability maps and overlays in {out}")
     return 0
 
 
@@ -72,7 +73,7 @@ def evaluate_command(args: list[str]) -> int:
     folder = run_folder(options["run"], options["run_root"])
 
     from semimedref import checkpoint
-    from semimedref.evaluate import Axis
+    from semimedref.axis import Axis
     from semimedref.run import Parts, finished_config
 
     axis = Axis(

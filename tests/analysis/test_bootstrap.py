@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from semimedref.analysis.bootstrap import interval, mean_interval
+from semimedref.analysis.bootstrap import REPLICATES, SEED, interval, mean_interval
 from semimedref.results.significance import draw_patients
-from semimedref.results.table import CI_REPLICATES, RESAMPLING_SEED
 
 
 def test_one_patient_leaves_nothing_to_draw():
@@ -12,8 +11,8 @@ def test_one_patient_leaves_nothing_to_draw():
 
 def test_interval_agrees_with_drawing_whole_patients_one_by_one():
     values, patients = np.array([0.1, 0.9, 0.5, 0.4, 0.7]), ["b", "a", "a", "c", "b"]
-    rng = np.random.default_rng(RESAMPLING_SEED)
-    drawn = np.concatenate([draw_patients(rng, 500, 3) for _ in range(CI_REPLICATES // 500)])
+    rng = np.random.default_rng(SEED)
+    drawn = np.concatenate([draw_patients(rng, 500, 3) for _ in range(REPLICATES // 500)])
     groups = {"a": [0.9, 0.5], "b": [0.1, 0.7], "c": [0.4]}
     means = [
         np.mean([v for times, g in zip(row, groups.values(), strict=True)

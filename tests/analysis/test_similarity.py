@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from semimedref.analysis.alignment import ordered_queries, overlap_classes, summarize
+from semimedref.analysis.alignment import (
+    distributions,
+    ordered_queries,
+    overlap_classes,
+    summarize,
+)
 from semimedref.errors import UserError
 
 Q = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]])
@@ -76,3 +81,11 @@ def test_ordered_queries_agree_with_plain_loops():
 def test_a_split_without_partial_pairs_is_refused():
     with pytest.raises(UserError, match="partial"):
         summarize(np.eye(3), np.eye(3, dtype=int), list("abc"))
+
+
+def test_distributions_hold_every_pair_and_its_percentiles():
+    values = {"same": np.array([0.9, 1.0 + 1e-12]), "none": np.linspace(-1, 1, 101)}
+    found = distributions(values)
+    assert sum(found["histogram"]["same"]) == 2 and sum(found["histogram"]["none"]) == 101
+    assert found["percentiles"]["none"] == pytest.approx([-0.9, -0.5, 0, 0.5, 0.9])
+    assert len(found["histogram"]["edges"]) == len(found["histogram"]["same"]) + 1

@@ -9,33 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from semimedref.sweep import Cell, Experiment
+
 Counts = list[tuple[str, str, int, int, int]]  # id, patient, tp, fp, fn
+FEW = {"bootstrap": 2000, "randomization": 500, "seed": 0, "locked": "s42"}
 IMAGES: Counts = [("i0", "p0", 30, 10, 10), ("i1", "p0", 20, 0, 20), ("i2", "p1", 50, 30, 0)]
-
-
-@dataclass(frozen=True)
-class FakeCell:
-    row: str
-    point: dict
-    overrides: tuple
-    config: dict
-    signature: str
-    name: str
-
-
-@dataclass(frozen=True)
-class FakeExperiment:
-    name: str
-    title: str
-    columns: list
-    over: str
-    metrics: list
-    run_root: Path
-    cells: list
-    overrides: tuple = ()
-    cost: tuple = ()
-    overhead: str | None = None
-    ladder: bool = False
 
 
 def make_config(method="supervised", fraction=0.02, seed=0, **extra):
@@ -63,26 +41,30 @@ class Lab:
     columns: list = field(default_factory=lambda: ["ratio"])
     cells: list = field(default_factory=list)
     metrics: list = field(default_factory=lambda: ["dice", "miou"])
+    options: dict = field(default_factory=dict)  # further fields of the experiment
+    statistics: dict = field(default_factory=lambda: dict(FEW))
 
     @property
     def experiment(self):
-        return FakeExperiment(
-            self.name, self.title, self.columns, "seed", self.metrics, self.root, self.cells
-        )
+        return Experiment(
+            self.name, self.title, self.columns, "seed", self.metrics, self.root, self.cells,
+            statistics=self.statistics, **self.options,
+        )  # fmt: skip
 
     @staticmethod
     def config(method, fraction=0.02):
         return make_config(method, fraction)
 
-    def cell(self, row="Baseline", ratio="2pct", seed="s0", config=None, **point):
+    def cell(self, row="Baseline", ratio="2pct", seed="s0", config=None, evaluation=None, **point):
         signature = f"{len(self.cells):012x}"
-        cell = FakeCell(
+        cell = Cell(
             row=row,
             point={"ratio": ratio, "seed": seed, **point},
             overrides=(f"ratio={ratio}", f"seed={seed}", f"row={row}"),
             config=make_config() if config is None else config,
             signature=signature,
             name=f"phantom-{ratio}-{seed}-{signature}",
+            evaluation=evaluation or {},
         )
         self.cells.append(cell)
         return cell
@@ -100,7 +82,7 @@ class Lab:
         (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         return folder
 
-    def finish(self, cell, images: Counts = IMAGES, val_dice=(0.2, 0.5), **test):
+    def finish(self, cell, images: Counts = IMAGES, val_dice=(0.2, 0.5), result=None, **test):
         folder = self.start(cell, val_dice)
         with (folder / "per_image.csv").open("w", newline="") as handle:
             writer = csv.writer(handle)
@@ -117,7 +99,8 @@ class Lab:
             "patients": len({image[1] for image in images}),
             "dice_text_blind_oracle": 0.585,
         }
-        (folder / "result.json").write_text(json.dumps(self._result(cell, scores | test)))
+        made = self._result(cell, scores | test) | (result or {})
+        (folder / "result.json").write_text(json.dumps(made))
         return folder
 
     def _result(self, cell, scores):

@@ -54,7 +54,9 @@ def test_table_is_printed_plain_and_written_as_markdown_and_csv(lab, expanded, c
     assert "\x1b" not in out
     assert "1 of 1" in out
     tables = lab.root / "tables"
-    assert sorted(path.name for path in tables.iterdir()) == ["quickstart.csv", "quickstart.md"]
+    assert sorted(path.name for path in tables.iterdir()) == [
+        *("quickstart.csv", "quickstart.md", "quickstart.tex")
+    ]
     assert (tables / "quickstart.md").read_text().startswith("# Quickstart on the phantom")
     assert (tables / "quickstart.csv").read_text().startswith("row,ratio,metric,mean")
 
@@ -119,10 +121,19 @@ def test_diff_of_a_folder_that_is_no_run_is_refused(tmp_path):
         diff_command([str(tmp_path), str(tmp_path)])
 
 
-@pytest.mark.parametrize("command", [status_command, table_command, report_command])
-def test_command_without_an_experiment_shows_an_example(command):
+def test_table_without_an_experiment_shows_an_example():
     with pytest.raises(UserError, match=r"semimedref \w+ experiment=quickstart"):
-        command([])
+        table_command([])
+
+
+def test_status_without_an_experiment_counts_every_run_once(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "semimedref.sweep.known_experiments", lambda folders: ["quickstart", "phantom_seeds"]
+    )
+    assert status_command([f"run_root={tmp_path}", "ratio=2pct", "seed=s42"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["quickstart", "2", "runs", "2", "missing"]
+    assert lines[-1] == "2 experiments, 4 cells, 2 runs: 2 missing"  # the same two
 
 
 def test_importing_the_commands_loads_nothing_heavy():

@@ -70,7 +70,7 @@ def test_best_value_is_bold_only_when_every_row_is_complete(lab, table):
 
 
 def test_comparison_is_a_sentence_with_interval_and_p(table):
-    (sentence,) = map(render.comparison_sentence, compare_rows(table, replicates=500))
+    (sentence,) = map(render.comparison_sentence, compare_rows(table))
     assert sentence.startswith("Teacher-student, 2 %, minus Baseline: +")
     assert "paired by patient p = 0.00" in sentence
     assert sentence.endswith("s0, s1, 12 images of 12 patients.")
@@ -124,6 +124,7 @@ def test_csv_is_long_form_in_fractions(table):
     assert list(first) == [
         *("row", "ratio", "metric", "mean", "std", "n", "n_expected"),
         *("ci_low", "ci_high", "seeds"),
+        *("paper", "paper_std", "paper_family", "difference", "seed_noise"),
     ]
     assert (first["row"], first["ratio"], first["metric"]) == ("Baseline", "2pct", "dice")
     assert (first["n"], first["n_expected"], first["seeds"]) == ("2", "2", "s0 s1")

@@ -108,7 +108,7 @@ def test_command_of_a_cell_is_quoted_for_the_shell(lab):
 def test_warnings_about_the_data_are_repeated_once_under_the_table():
     from types import SimpleNamespace
 
-    from semimedref.results.table import _data_warnings
+    from semimedref.results.notes import data_warnings
 
     def run(result):
         return SimpleNamespace(
@@ -117,6 +117,6 @@ def test_warnings_about_the_data_are_repeated_once_under_the_table():
 
     warned = run({"data": {"warnings": ["3 studies cross splits"]}})
     quiet = [run(None), run({"test": {}}), run({"data": {"warnings": []}})]
-    assert _data_warnings([warned, *quiet, warned]) == (
+    assert data_warnings([warned, *quiet, warned]) == (
         "Data, mosmed_plus: 3 studies cross splits.",
     )

@@ -29,10 +29,10 @@ def store_at(uri, root, *, experiment="runs", images="phantom"):
 
 
 def history(store, key="val/dice"):
-    """Run name to the list of (step, value) of a metric, over the store's experiment."""
+    """Run folder to the list of (step, value) of a metric, over the store's experiment."""
     client = store.client
     return {
-        run.info.run_name: [
+        run.data.tags["name"]: [
             (metric.step, metric.value)
             for metric in client.get_metric_history(run.info.run_id, key)
         ]
@@ -77,8 +77,9 @@ def end(process):
 class Server:
     """A real `mlflow server` that can be killed and started again."""
 
-    def __init__(self, folder, database):
-        shutil.copy(database, folder / "server.db")
+    def __init__(self, folder, database=None):
+        if database:
+            shutil.copy(database, folder / "server.db")
         self._folder, self._process, self.port = folder, None, free_port()
         self.uri = f"http://127.0.0.1:{self.port}"
 

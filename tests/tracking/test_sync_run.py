@@ -39,15 +39,20 @@ def artifacts(store, path=None):
 def test_a_finished_run_arrives_whole(done, store):
     sync_run(done, store)
     run = only_run(store)
-    assert run.info.run_name == done.name
+    assert run.info.run_name == "Teacher-student · 2pct · s42 · 0000"
     assert run.info.status == "FINISHED"
     assert run.info.start_time == 1_700_000_000_000
     assert run.info.end_time == 1_700_001_000_000
     assert history(store)[done.name] == [(50, 0.5), (100, 1 - 1 / 3), (150, 0.75)]
     (first, *_) = store.client.get_metric_history(run.info.run_id, "val/dice")
     assert first.timestamp == 1_700_000_010_000
-    expected = {"test/dice": 0.75, "test/images": 600, "best/val/dice": 0.5, "lr": 0.1}
-    expected |= {"parameters/trainable": 20, "wall_seconds": 12.5, "epoch": 3}
+    expected = {"test/dice": 0.75, "test/images": 600, "val/best_dice": 0.5}
+    expected |= {
+        "resources/parameters_trainable": 20,
+        "resources/wall_seconds": 12.5,
+        "train/lr": 0.1,
+    }
+    expected |= {"resources/epoch": 3, "resources/best_epoch": 2}
     assert expected.items() <= run.data.metrics.items()
     assert "test/dice_text_blind_oracle" not in run.data.metrics
     assert run.data.params["method.momentum_end"] == "0.99"
@@ -61,9 +66,13 @@ def test_a_finished_run_arrives_whole(done, store):
 
 def test_a_second_sync_sends_nothing(done, store):
     assert sync_run(done, store) > 0
-    before = history(store), history(store, "seconds"), history(store, "test/dice")
+    before = history(store), history(store, "resources/seconds"), history(store, "test/dice")
     assert sync_run(done, store) == 0
-    assert (history(store), history(store, "seconds"), history(store, "test/dice")) == before
+    assert (
+        history(store),
+        history(store, "resources/seconds"),
+        history(store, "test/dice"),
+    ) == before
 
 
 def test_each_epoch_sends_only_its_own_row(root, cfg, store):
@@ -84,7 +93,12 @@ def test_rows_written_again_after_a_resume_are_not_doubled(root, cfg, store):
     fake_runs.write_epochs(folder, [2, 3, 4], time=fake_runs.CREATED + 500)
     sync_run(folder, store)
     assert [step for step, _ in history(store)[folder.name]] == [50, 100, 150, 200]
-    assert [step for step, _ in history(store, "seconds")[folder.name]] == [50, 100, 150, 200]
+    assert [step for step, _ in history(store, "resources/seconds")[folder.name]] == [
+        50,
+        100,
+        150,
+        200,
+    ]
 
 
 def test_a_folder_trained_anew_replaces_the_old_run(done, store):
@@ -209,7 +223,7 @@ def test_images_leave_the_folder_only_where_allowed(root, cfg, target, images, e
     pictures = {"overlays/median-case.png", "overlays/worst-case.png", "overlays/index.json"}
     assert artifacts(store, "overlays") == (pictures if expected else set())
     charts = {Path(path).name.partition("+")[0] for path in artifacts(store, "images")}
-    assert charts == ({"overlays~median_1", "overlays~worst_1"} if expected else set())
+    assert charts == ({"view~median_1", "view~worst_1"} if expected else set())
     assert artifacts(store) <= {"run.json", "overlays", "images"}
 
 
@@ -234,3 +248,60 @@ def test_global_random_generators_are_left_alone(done, store):
     assert os.environ["MLFLOW_HTTP_REQUEST_BACKOFF_JITTER"] == "0"  # drawn from a second retry on
     assert random.getstate() == python
     assert np.random.get_state()[1].tolist() == numpy
+
+
+PER_IMAGE = (
+    "id,patient,position,tp,fp,fn,dice,nsd\na,p9,upper left,70,30,30,0.7,1.5\nb,p9,,0,0,5,0,\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("images", "names"), [("phantom", ["a", "b"]), ("never", ["line 2", "line 3"])]
+)
+def test_test_images_are_a_table_that_names_no_patient(root, done, images, names):
+    (done / "per_image.csv").write_text(PER_IMAGE)
+    store = store_at(f"sqlite:///{root}/mlflow.db", root, images=images)
+    sync_run(done, store)
+    assert sync_run(done, store) == 0
+    run = only_run(store)
+    table = json.loads((Path(run.info.artifact_uri) / "per_image.json").read_text())
+    assert table == {
+        "columns": ["image", "dice", "error", "position", "patient", "tp", "fp", "fn", "nsd"],
+        "data": [
+            [names[0], 0.7, "good", "upper left", 1, 70, 30, 30, 1.5],
+            [names[1], 0.0, "missed lesion", "", 1, 0, 0, 5, None],
+        ],
+    }
+    tables = json.loads(run.data.tags["mlflow.loggedArtifacts"])
+    assert tables == [{"path": "per_image.json", "type": "table"}]
+
+
+def test_a_run_that_was_laid_out_otherwise_is_mirrored_anew(done, store):
+    sync_run(done, store)
+    old = only_run(store).info.run_id
+    store.client.set_tag(old, "layout", "1")
+    assert sync_run(done, store) > 0
+    assert only_run(store).info.run_id != old
+    assert sync_run(done, store) == 0
+
+
+def test_an_image_that_all_runs_show_has_one_name_in_all_charts(done, store):
+    fake_runs.write_overlays(done)
+    path = done / "overlays" / "index.json"
+    index = json.loads(path.read_text())
+    index[1]["fixed"] = 3
+    path.write_text(json.dumps(index))
+    sync_run(done, store)
+    charts = {Path(path).name.partition("+")[0] for path in artifacts(store, "images")}
+    assert charts == {"view~median_1", "view~worst_1", "view~fixed_3"}
+    assert sync_run(done, store) == 0
+
+
+def test_experiment_is_said_to_train_models(store):
+    tags = store.client.get_experiment(store.experiment_id).tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+def test_a_run_outside_a_table_is_called_by_its_method(root, cfg, store):
+    sync_run(fake_runs.start_run(root, 1, cfg), store)
+    assert only_run(store).info.run_name == "teacher_student mmi_unet · 2pct · s42 · 0000"

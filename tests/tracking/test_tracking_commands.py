@@ -112,7 +112,8 @@ def test_ui_shows_runs_and_their_files(root, capsys):
         base = f"http://127.0.0.1:{port}"
         wait_for(f"{base}/health", process)
         answer = urllib.request.urlopen(f"{base}/api/2.0/mlflow/runs/get?run_id={run_id}")
-        assert json.load(answer)["run"]["info"]["run_name"] == folder.name
+        tags = {tag["key"]: tag["value"] for tag in json.load(answer)["run"]["data"]["tags"]}
+        assert tags["name"] == folder.name
         answer = urllib.request.urlopen(f"{base}/get-artifact?path=run.json&run_uuid={run_id}")
         assert json.load(answer)["name"] == folder.name
     finally:

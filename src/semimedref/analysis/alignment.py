@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +11,18 @@ import torch
 import torch.nn.functional as F
 
 from semimedref.align.affinity import jaccard
-from semimedref.analysis import drawing
 from semimedref.analysis.bootstrap import Floats, mean_interval
 from semimedref.analysis.finding import Finding, percent
 from semimedref.augment.image import standardize
 from semimedref.errors import UserError
+from semimedref.results.figure import measured
+from semimedref.results.figure.similarity import OVERLAPS, similarity
 
 if TYPE_CHECKING:
     from semimedref.analysis.subject import Subject
 
-OVERLAPS = ("same", "partial", "none")
+_PERCENTILES = (5, 25, 50, 75, 95)
+_BINS = 400  # of the cosine's range; a figure joins them to its own scale
 
 
 @torch.no_grad()
@@ -101,21 +102,32 @@ def summarize(similarity: Floats, q: np.ndarray, patients: Sequence[str]) -> dic
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: its numbers, and the similarities of each kind of pairs."""
+    """One run and its numbers."""
 
     subject: Subject
     numbers: dict[str, Any]
-    values: dict[str, Floats]
 
 
 def measure(subject: Subject) -> Measured:
     """Similarity by positional overlap of one run."""
-    similarity = similarities(subject)
+    found = similarities(subject)
     q = subject.pool.split.positions
-    numbers = summarize(similarity, q, subject.patients)
+    numbers = summarize(found, q, subject.patients)
     numbers["objective"] = type(subject.parts.method.align).__name__
     classes = overlap_classes(_affinity(q))
-    return Measured(subject, numbers, {k: similarity[pairs] for k, pairs in classes.items()})
+    numbers |= distributions({kind: found[pairs] for kind, pairs in classes.items()})
+    return Measured(subject, numbers)
+
+
+def distributions(values: dict[str, Floats]) -> dict[str, Any]:
+    """Percentiles and a histogram of each kind of pairs, for figures of several runs."""
+    edges = np.linspace(-1, 1, _BINS + 1)
+    # Rounding may push the cosine of equal directions over 1.
+    counts = {k: np.histogram(np.clip(v, -1, 1), edges)[0].tolist() for k, v in values.items()}
+    return {
+        "percentiles": {k: np.percentile(v, _PERCENTILES).tolist() for k, v in values.items()},
+        "histogram": {"edges": [round(e, 6) for e in edges.tolist()], **counts},
+    }
 
 
 def analyze(subject: Subject) -> Finding:
@@ -144,7 +156,9 @@ def compare(found: Sequence[Measured]) -> Finding:
             f"pairs of image and sentence: {pairs}; {numbers['queries']} images have all three",
             "ordered: mean similarity falls from same over partial to none",
         ),
-        draw=partial(drawing.alignment, [(r.subject.name, r.values) for r in found]),
+        figure=similarity(
+            [measured.Measured(r.subject.name, r.numbers, r.subject.folder.name) for r in found]
+        ),
     )
 
 

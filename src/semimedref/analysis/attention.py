@@ -15,11 +15,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from semimedref.analysis import drawing
 from semimedref.analysis.bootstrap import Floats, mean_interval
 from semimedref.analysis.finding import Finding, percent
 from semimedref.analysis.words import Word, read_words
 from semimedref.errors import UserError
+from semimedref.results.figure.attention import attention as draw_attention
+from semimedref.results.figure.measured import Measured
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -166,11 +167,8 @@ def _finding(
         shares = (percent(row["attention_share"]), percent(row["token_share"]))
         lines.append((name, shown, *shares))
     outside = ", ".join(percent(v) for v in numbers["attention_outside_the_sentence"])
-    example = None
     if subject.parts.may_show():
-        at = next(i for i, words in enumerate(sentences) if any(w.positional for w in words))
-        heat = [[a[at, list(w.tokens)].sum() for w in sentences[at]] for a in normalized]
-        example = (sentences[at], np.array(heat))
+        numbers |= {"example": _example(normalized, sentences)}
     return Finding(
         title=f"Attention to positional words, {subject.split}, "
         f"{numbers['images_with_positional_words']} of {numbers['images']} images, "
@@ -181,5 +179,18 @@ def _finding(
             "enrichment: attention share of positional tokens over their share of the tokens",
             f"attention outside the sentence ([CLS], [SEP], padding), per stage: {outside} percent",
         ),
-        draw=partial(drawing.attention, numbers, example),
+        figure=draw_attention([Measured(subject.name, numbers, subject.folder.name)]),
     )
+
+
+def _example(
+    normalized: Sequence[Floats], sentences: Sequence[Sequence[Word]]
+) -> dict[str, list[object]]:
+    """Attention of every stage to each word of the first sentence that names a position."""
+    at = next(i for i, words in enumerate(sentences) if any(w.positional for w in words))
+    words = sentences[at]
+    return {
+        "words": [w.text for w in words],
+        "positional": [w.positional for w in words],
+        "heat": [[round(float(a[at, list(w.tokens)].sum()), 6) for w in words] for a in normalized],
+    }

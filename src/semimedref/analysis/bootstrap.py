@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semimedref.results.significance import draw_patients
-from semimedref.results.table import CI_REPLICATES, RESAMPLING_SEED
 
 Floats = NDArray[np.float64]
 
+REPLICATES = 2_000
+SEED = 0  # of the draws
 _CHUNK = 500  # replicates at once
 _LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
 
@@ -29,10 +30,10 @@ def interval(
     _, cluster = np.unique(np.asarray(patients), return_inverse=True)
     sums = np.zeros((int(cluster.max()) + 1, columns.shape[1]))
     np.add.at(sums, cluster, columns)
-    rng = np.random.default_rng(RESAMPLING_SEED)
+    rng = np.random.default_rng(SEED)
     values = [
-        statistic(draw_patients(rng, min(_CHUNK, CI_REPLICATES - start), len(sums)) @ sums)
-        for start in range(0, CI_REPLICATES, _CHUNK)
+        statistic(draw_patients(rng, min(_CHUNK, REPLICATES - start), len(sums)) @ sums)
+        for start in range(0, REPLICATES, _CHUNK)
     ]
     low, high = np.nanpercentile(np.concatenate(values), _LEVEL)
     return float(low), float(high)

@@ -62,4 +62,15 @@ def _analyze(what: str, folders: list[Path], options: dict[str, str], changed: l
         default = Path(options["run_root"]) / "analysis"
     paths = finding.write(Path(options["out"]) if options["out"] else default, name)
     print(finding.text())
-    print("\nwritten: " + ", ".join(str(path) for path in paths))
+    print("\nwritten: " + ", ".join(_by_name(paths)))
+
+
+def _by_name(paths: list[Path]) -> list[str]:
+    """``FOLDER/NAME.{svg,pdf}``: files of one name together."""
+    endings: dict[Path, list[str]] = {}
+    for path in paths:
+        endings.setdefault(path.with_suffix(""), []).append(path.suffix[1:])
+    return [
+        f"{name}.{{{','.join(found)}}}" if len(found) > 1 else f"{name}.{found[0]}"
+        for name, found in endings.items()
+    ]

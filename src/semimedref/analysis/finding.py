@@ -1,16 +1,16 @@
-"""What an analysis found: numbers for a file, lines for the terminal, a figure."""
+"""What an analysis found: numbers for a file, lines for the terminal, figures."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from semimedref.files import write_atomic
+from semimedref.results.figure.contract import Figure
 
 _SEAM = "  "
 
@@ -23,24 +23,20 @@ class Finding:
     numbers: dict[str, Any]
     lines: Sequence[Sequence[str]]  # the first is the heading
     notes: Sequence[str]
-    draw: Callable[[Path], None]  # writes the figure
-    pictures: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # further ones
+    figure: Figure
+    pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)  # further ones
     cases: Sequence[Sequence[object]] = ()  # one line an image, the first is the heading
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """``NAME.json``, ``NAME.png`` and what else there is; returns their paths."""
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{name}.json"]
-        write_atomic(paths[0], json.dumps(self.numbers, indent=1) + "\n")
+        """The figure with the numbers in its ``NAME.json``, and what else there is; the paths."""
+        paths = self.figure.write(folder, name, numbers=self.numbers)
         if self.cases:
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows(self.cases)
             paths.append(folder / f"{name}_per_image.csv")
             write_atomic(paths[-1], text.getvalue())
-        figures = {name: self.draw} | {f"{name}_{k}": draw for k, draw in self.pictures.items()}
-        for stem, draw in figures.items():
-            paths.append(folder / f"{stem}.png")
-            draw(paths[-1])
+        for kind, picture in self.pictures.items():
+            paths += picture().write(folder, f"{name}_{kind}")
         return paths
 
     def text(self) -> str:

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semimedref import metrics
-from semimedref.analysis import drawing
 from semimedref.analysis.bootstrap import Floats, interval, mean_interval
 from semimedref.analysis.finding import Finding, percent
+from semimedref.results.figure import interventions as drawing
+from semimedref.results.figure.measured import Measured
 from semimedref.results.significance import global_dice
 from semimedref.text import spans
 from semimedref.text.vocabulary import UNK_POS
 
 if TYPE_CHECKING:
     from semimedref.analysis.subject import Subject
+    from semimedref.results.figure.contract import Figure
 
 ORIGINAL = "original"
 CONTROL = "non-position"
@@ -162,7 +164,7 @@ def _finding(
             "inconsistency: 100 minus the mean Dice between the predictions for both sentences",
             f"control: {short} sentences have fewer other words than positional ones",
         ),
-        draw=partial(drawing.interventions, numbers),
+        figure=drawing.interventions([Measured(subject.name, numbers, subject.folder.name)]),
         pictures=pictures,
         cases=_cases(subject, tables, agreement),
     )
@@ -182,7 +184,7 @@ def _cases(
     return lines
 
 
-def _example(subject: Subject, tables: dict[str, Floats], path: object) -> None:
+def _example(subject: Subject, tables: dict[str, Floats]) -> Figure:
     """The image whose loss by removal is the median one, read in every way."""
     loss = global_dice(tables[ORIGINAL]) - global_dice(tables["remove"])
     at = int(np.argsort(loss, kind="stable")[len(loss) // 2])
@@ -190,10 +192,11 @@ def _example(subject: Subject, tables: dict[str, Floats], path: object) -> None:
     text, key = batch.sentences[0], subject.pool.split.ids[at]
     texts = {ORIGINAL: text}
     texts |= {name: edit(text, key) for name, edit in arms(subject.vocabulary).items()}
-    drawing.readings(
+    return drawing.readings(
         image=batch.image[0, 0].float().numpy(),
         truth=batch.mask[0, 0].numpy() > 0,
         predictions={n: subject.predict(batch, [t])[0, 0].cpu().numpy() for n, t in texts.items()},
         texts=texts,
-        path=path,
+        dice={name: float(global_dice(table[at])) for name, table in tables.items()},
+        source=subject.folder.name,
     )

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from semimedref import config
-from semimedref.analysis import drawing
 from semimedref.analysis.finding import Finding, percent
 from semimedref.analysis.regions import coarse_region, region_masks
 from semimedref.analysis.subject import progress
@@ -23,6 +21,7 @@ from semimedref.augment.t_patchmix import lesion_gate
 from semimedref.dataset.loaders import Stream
 from semimedref.errors import UserError
 from semimedref.model.segmenter import TextInput
+from semimedref.results.figure.mixing import mixing as draw_mixing
 from semimedref.text.position import parse
 
 if TYPE_CHECKING:
@@ -213,5 +212,5 @@ def _finding(subject: Subject, numbers: dict[str, dict[str, Any]]) -> Finding:
             "unnamed blob: of all pastes, those after which the sentence names a region of the "
             "receiving image that also holds a lesion it did not name",
         ),
-        draw=partial(drawing.mixing, numbers),
+        figure=draw_mixing(numbers, name=subject.name, source=subject.folder.name),
     )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from semimedref.analysis import drawing
 from semimedref.analysis.bootstrap import mean_interval
 from semimedref.analysis.finding import Finding, percent
 from semimedref.analysis.regions import region_masks
 from semimedref.errors import UserError
-from semimedref.results.figures import Swap, swap_strip
+from semimedref.results.figure import swap as drawing
 from semimedref.text.caption import swap_sides
 from semimedref.text.position import parse
 from semimedref.text.spans import laterality
@@ -22,6 +20,7 @@ from semimedref.text.vocabulary import vocabulary as look_up
 
 if TYPE_CHECKING:
     from semimedref.analysis.subject import Subject
+    from semimedref.results.figure.contract import Figure
 
 _EXAMPLES = 3
 _OTHER = {"left": "right", "right": "left"}
@@ -128,15 +127,15 @@ def _finding(
         numbers=numbers,
         lines=lines,
         notes=("mass: predicted foreground pixels; it is where more than half of them are",),
-        draw=partial(drawing.swap, numbers, named, *masses),
+        figure=drawing.swap(numbers, drawing.Masses(named, *masses), source=subject.folder.name),
         pictures=pictures,
         cases=cases,
     )
 
 
-def _examples(subject: Subject, chosen: list[int], path: Path) -> None:
+def _examples(subject: Subject, chosen: list[int]) -> Figure:
     """The first unilateral cases, not chosen by score."""
-    rows = []
+    cases = []
     for i in chosen:
         batch = subject.pool.fetch([i])
         text = batch.sentences[0]
@@ -145,5 +144,6 @@ def _examples(subject: Subject, chosen: list[int], path: Path) -> None:
         )
         image = np.clip(np.round(batch.image[0, 0].float().numpy()), 0, 255).astype(np.uint8)
         truth = batch.mask[0, 0].numpy() > 0
-        rows.append(Swap(image, text, one, swap_sides(text), other, truth))
-    swap_strip(rows, path)
+        case, texts = subject.pool.split.ids[i], (text, swap_sides(text))
+        cases.append(drawing.Swapped(case, image, truth, texts, (one, other)))
+    return drawing.examples(cases, source=subject.folder.name)

@@ -1,7 +1,7 @@
 """``semimedref data prepare``: the partition as a small, sorted CSV, and where it came from.
 
-Only the annotation is read, so a partition can be made, and compared with the published one, from
-texts alone.
+Of QaTa-COV19 and MosMedData+ only the annotation is read, so a partition can be made, and compared
+with the published one, from texts alone. PosMed's needs its pictures: equal ones are one group.
 """
 
 from __future__ import annotations

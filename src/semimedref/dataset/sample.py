@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,13 @@ class Split:
         """What names each image in a table."""
         names = {"id": self.ids, "patient": self.patients}
         return names | ({"domain": self.domains} if any(self.domains) else {})
+
+    def place_column(self, regions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The regions that each sentence names, for a table: ``upper left; lower left``."""
+        if not regions:
+            return {}
+        rows = self.positions.astype(bool).tolist()
+        return {"position": tuple("; ".join(compress(regions, row)) for row in rows)}
 
 
 class ImageTextDataset(ABC):

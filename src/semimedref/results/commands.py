@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 
 def status_command(args: Sequence[str]) -> int:
-    """``semimedref status experiment=NAME``: the state of every cell."""
-    from semimedref.results.status import render_status
+    """``semimedref status experiment=NAME``: the state of every cell; of all, without a name."""
+    from semimedref.results import status
 
-    print(render_status(_expand("status", args)), end="")
+    if any(arg.startswith("experiment=") for arg in args):
+        print(status.render_status(_expand("status", args)), end="")
+    else:
+        status.print_overview(list(args))
     return 0
 
 
 def table_command(args: Sequence[str]) -> int:
-    """``semimedref table experiment=NAME``: print the table, write it as Markdown and CSV."""
-    from semimedref.results import render
+    """``semimedref table experiment=NAME``: print the table; write Markdown, CSV and LaTeX."""
+    from semimedref.results import latex, render
     from semimedref.results.comparison import compare_rows
     from semimedref.results.table import build_table
 
@@ -37,6 +40,7 @@ def table_command(args: Sequence[str]) -> int:
     files = {
         base.with_name(f"{base.name}.md"): render.markdown(table, comparisons),
         base.with_name(f"{base.name}.csv"): render.csv_text(table),
+        base.with_name(f"{base.name}.tex"): latex.latex(table),
     }
     for path, text in files.items():
         write_atomic(path, text)
@@ -47,21 +51,30 @@ def table_command(args: Sequence[str]) -> int:
 
 
 def report_command(args: Sequence[str]) -> int:
-    """``semimedref report experiment=NAME [runs=FOLDER,FOLDER]``: write the page, print its path.
+    """``semimedref report [experiment=NAME] [runs=FOLDER,FOLDER]``: write the page, print its path.
 
+    Without an experiment: the page of each that has a finished run, and one page over them all.
     ``runs`` names finished runs outside the experiment that may complete the headroom; by default
     all finished runs of the run root may.
     """
+    from semimedref.results.overview import write_overview
     from semimedref.results.report import write_report
 
     extra = [arg.removeprefix("runs=") for arg in args if arg.startswith("runs=")]
     overrides = [arg for arg in args if not arg.startswith("runs=")]
     folders = [Path(name) for names in extra for name in names.split(",") if name]
-    experiment = _expand("report", overrides)
+    if any(arg.startswith("experiment=") for arg in overrides):
+        experiment = _expand("report", overrides)
+        root = Path(experiment.run_root)
+    else:
+        given = [a.removeprefix("run_root=") for a in overrides if a.startswith("run_root=")]
+        experiment, root = None, Path(given[-1] if given else RUN_ROOT)
     if not extra:
-        folders = sorted(file.parent for file in experiment.run_root.glob("*/result.json"))
-    path = write_report(experiment, overrides=overrides, extra=folders)
-    print(path)
+        folders = sorted(file.parent for file in root.glob("*/result.json"))
+    if experiment is None:
+        print(write_overview(overrides, extra=folders, run_root=root))
+    else:
+        print(write_report(experiment, overrides=overrides, extra=folders))
     return 0
 
 

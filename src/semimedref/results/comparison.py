@@ -1,6 +1,7 @@
-"""Compare each row of a table with the first row, within a column, on the same test images.
+"""Compare rows of a table within a column, on the same test images.
 
-In a ladder each row is compared with the row before it, too.
+The experiment names the pairs; if it names none, each row is compared with the first one that has
+runs, and in a ladder with the row before it, too.
 """
 
 from __future__ import annotations
@@ -8,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from semimedref.results import store
-from semimedref.results.significance import PairedTest, holm, paired_test
-from semimedref.results.table import RESAMPLING_SEED, Entry, Run, Table
-
-TEST_REPLICATES = 20_000
+from semimedref.results import reading
+from semimedref.results.index import Index
+from semimedref.results.measures import DICE
+from semimedref.results.resampling import Resampling
+from semimedref.results.significance import PairedTest, holm, paired_tests
+from semimedref.results.table import Entry, Run, Table
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row minus the first, or minus the one before it, over the seeds that both have."""
+    """A row minus its reference: means over the seeds that both have."""
 
     row: str
     reference: str
@@ -29,51 +31,75 @@ class Comparison:
     p_holm: float
 
 
-def compare_rows(table: Table, *, replicates: int = TEST_REPLICATES) -> list[Comparison]:
-    """Test every row against the first, column by column, with Holm's correction in a column.
-
-    A ladder's steps are tested too and belong to the same family.
+def compare_rows(table: Table) -> list[Comparison]:
+    """Test the table's pairs of rows, column by column, with Holm's correction in a column.
 
     Rows are paired by seed: a seed that only one of the two has finished is left out of both.
     """
     if "dice" not in table.metrics:  # the test is one of masks
         return []
     comparisons = []
-    for _, entries in table.groups:
-        family = [_compare(entry, other, replicates) for entry, other in _pairs(table, entries)]
-        found = [comparison for comparison in family if comparison is not None]
-        adjusted = holm([comparison.test.p for comparison in found])
-        comparisons += [replace(c, p_holm=p) for c, p in zip(found, adjusted, strict=True)]
+    with Index.open(table.run_root) as index:
+        for _, entries in table.groups:
+            pairs = _pairs(table, entries)
+            often = table.resampling
+            family = [_compare(one, other, often, index=index) for one, other in pairs]
+            found = [comparison for comparison in family if comparison is not None]
+            adjusted = holm([comparison.test.p for comparison in found])
+            comparisons += [replace(c, p_holm=p) for c, p in zip(found, adjusted, strict=True)]
     return comparisons
 
 
 def _pairs(table: Table, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    pairs = [(entry, entries[0]) for entry in entries[1:]]
-    steps = list(zip(entries[2:], entries[1:], strict=False)) if table.ladder else []
+    """Which lines of a column are tested: as the experiment says, else each against the first.
+
+    Only lines with counts of every image can be: not the reported, not another evaluation.
+    """
+    tested = [entry for entry in entries if entry.runs and entry.evaluated]
+    if table.comparisons:
+        rows = {entry.row: entry for entry in tested}
+        named = (pair for pair in table.comparisons if set(pair) <= rows.keys())
+        return [(rows[row], rows[reference]) for row, reference in named]
+    pairs = [(entry, tested[0]) for entry in tested[1:]]
+    steps = list(zip(tested[2:], tested[1:], strict=False)) if table.ladder else []
     return pairs + steps
 
 
-def _compare(entry: Entry, reference: Entry, replicates: int) -> Comparison | None:
-    import pandas as pd
-
+def _compare(
+    entry: Entry, reference: Entry, often: Resampling, *, index: Index
+) -> Comparison | None:
     ours = {run.seed: run for run in entry.done}
     theirs = {run.seed: run for run in reference.done}
     seeds = [seed for seed in theirs if seed in ours]
-    if not seeds or _same_runs([ours[s] for s in seeds], [theirs[s] for s in seeds]):
+    a, b = ([side[seed] for seed in seeds] for side in (ours, theirs))
+    if not seeds or _same_runs(a, b):
         return None
-    a = pd.concat([store.load_per_image(ours[seed].folder) for seed in seeds])
-    b = pd.concat([store.load_per_image(theirs[seed].folder) for seed in seeds])
-    test = paired_test(a, b, replicates=replicates, seed=RESAMPLING_SEED)
+    images, patients, difference, low, high, p, *interval = index.remember(
+        "paired dice",
+        [run.folder / "per_image.csv" for run in (*a, *b)],
+        lambda: _test(a, b, often),
+        parameters=[reading.domain_of(a[0].cell), often.bootstrap, often.randomization, often.seed],
+    )
+    hierarchical = (interval[0], interval[1]) if interval else None
+    test = PairedTest(difference, low, high, p, hierarchical)
     return Comparison(
         row=entry.row,
         reference=reference.row,
         column=entry.column,
         seeds=tuple(seeds),
-        images=int(a["id"].nunique()),
-        patients=int(a["patient"].nunique()),
+        images=int(images),
+        patients=int(patients),
         test=test,
         p_holm=test.p,
     )
+
+
+def _test(ours: Sequence[Run], theirs: Sequence[Run], often: Resampling) -> list[float]:
+    """Images, patients and the numbers of the test, as the index keeps them."""
+    a, b = ([reading.per_image(run.cell, run.folder) for run in side] for side in (ours, theirs))
+    test = paired_tests(a, b, resampling=often, measures=[DICE])[DICE.name]
+    numbers = [test.difference, test.ci_low, test.ci_high, test.p, *(test.hierarchical or ())]
+    return [len(a[0]), int(a[0]["patient"].nunique()), *numbers]
 
 
 def _same_runs(a: Sequence[Run], b: Sequence[Run]) -> bool:

@@ -51,3 +51,8 @@ def added(name: str, value: float) -> str:
     if name.startswith("params"):
         return f"+{value / 1e6:.2f} M"
     return "< 0.001" if value < 0.001 else f"+{value:.2f}"
+
+
+def published(name: str, value: float) -> str:
+    """A cost as the paper prints it: parameters in millions."""
+    return f"{value / 1e6:.2f} M" if name.startswith("params") else f"{value:.2f}"

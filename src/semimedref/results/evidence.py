@@ -2,99 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import shlex
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from semimedref.results import configdiff, render, store
-from semimedref.results.figures import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE
-from semimedref.results.sections import scrollable
+from semimedref.results import configdiff, reading, render
+from semimedref.results.pictures import data_uri
+from semimedref.results.sections import line_id, scrollable
 from semimedref.results.table import Entry, Run, Table
 
-_KINDS = {"median": 0, "worst": 1, "best": 2}
-_OPEN = 24  # more configuration keys than this are folded away
-_PICTURES_IN_STRIP = 3  # image, truth, prediction
-_QUALITY = 88
-
-
-def gallery(table: Table) -> str:
-    """Overlays of the first finished seed of every line: a median, a poor and a good case."""
-    parts = []
-    for column, entries in table.groups:
-        figures = [figure for entry in entries for figure in _figures(entry)]
-        if figures:
-            heading = ", ".join(render.pretty(value) for value in column)
-            parts.append(f"<h3>{escape(heading)}</h3>" if heading else "")
-            parts.append(f"<div class=gallery>{''.join(figures)}</div>")
-    if not parts:
-        return (
-            "<p class=soft>These runs wrote no overlays: pictures of real patients stay on the "
-            "machine that made them, unless asked for.</p>"
-        )
-    colors = (
-        ("true positive", TRUE_POSITIVE),
-        ("false positive", FALSE_POSITIVE),
-        ("false negative", FALSE_NEGATIVE),
-    )
-    legend = "".join(
-        f'<li><span class="key square" style="background:rgb{color}"></span>{name}</li>'
-        for name, color in colors
-    )
-    return f"<ul class=legend>{legend}</ul>{''.join(parts)}"
-
-
-def _figures(entry: Entry) -> list[str]:
-    for run in entry.done:
-        overlays = [o for o in store.load_overlays(run.folder) if o.path.is_file()]
-        if overlays:
-            return [_figure(entry.row, run, overlay) for overlay in _choose(overlays)]
-    return []
-
-
-def _choose(overlays: Sequence[store.Overlay]) -> list[store.Overlay]:
-    """The first picture of each kind; more would make the page too large to mail."""
-    first = {overlay.kind: overlay for overlay in reversed(overlays)}
-    return sorted(first.values(), key=lambda overlay: _KINDS.get(overlay.kind, len(_KINDS)))
-
-
-def _figure(row: str, run: Run, overlay: store.Overlay) -> str:
-    score = f"Dice {render.percent(overlay.dice, 1)}"
-    alt = f"Image, truth and prediction of {row} for the sentence: {overlay.text} {score}."
-    source, width, height = data_uri(overlay.path)
-    bare = abs(width / height - _PICTURES_IN_STRIP) < 0.15  # three squares and two seams
-    heads = "<div class=heads><b>image</b><b>truth</b><b>prediction</b></div>" if bare else ""
-    return (
-        f'<figure>{heads}<img loading=lazy width={width} height={height} alt="{escape(alt)}" '
-        f'src="{source}"><figcaption><q>{escape(overlay.text)}</q>'
-        f"<span class=meta>{escape(row)}, "
-        f"{escape(run.seed)} · {escape(overlay.kind)} case · {score} · "
-        f"<span class=mono>{escape(overlay.id)}</span></span></figcaption></figure>"
-    )
-
-
-def data_uri(path: Path) -> tuple[str, int, int]:
-    """The picture as WebP for inside the page, a fifth of the PNG's size, and its two sides."""
-    from PIL import Image, UnidentifiedImageError
-
-    from semimedref.errors import UserError
-
-    buffer = io.BytesIO()
-    try:
-        with Image.open(path) as picture:
-            width, height = picture.size
-            mode = "RGBA" if picture.has_transparency_data else "RGB"
-            picture.convert(mode).save(buffer, format="WEBP", quality=_QUALITY, method=4)
-    except (UnidentifiedImageError, OSError):
-        raise UserError(
-            f"{path} is not a picture; expected the PNG that the run wrote, delete the "
-            f"folder {path.parent.name}/ to leave it out (`semimedref status` shows the cells)"
-        ) from None
-    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f"data:image/webp;base64,{encoded}", width, height
+_OPEN = 24  # more configuration keys or runs than this are folded away
 
 
 def analyses(table: Table) -> str:
@@ -119,10 +38,10 @@ def _analysis(row: str, run: Run, path: Path) -> str:
 
 def row_differences(table: Table) -> str:
     """Which configuration keys each row changes against the first row of the table."""
-    first = {entry.row: entry.runs[0].cell for entry in reversed(table.entries)}
-    reference = table.rows[0]
+    first = {entry.row: entry.runs[0].cell for entry in reversed(table.entries) if entry.runs}
+    reference, *others = [row for row in table.rows if row in first] or [""]
     lines = []
-    for row in table.rows[1:]:
+    for row in others:
         found = configdiff.differences(first[reference].config, first[row].config)
         for number, difference in enumerate(found):
             name = f"<th scope=row>{escape(row) if number == 0 else ''}</th>"
@@ -144,6 +63,54 @@ def row_differences(table: Table) -> str:
     return f"<details{shown}><summary>Configuration keys</summary>{keys}</details>"
 
 
+def sources(table: Table) -> str:
+    """From each line of the table to its runs: their scores, folders and commands."""
+    heads = [("line of the table", ""), (table.over, "")]
+    heads += [(metric, " class=n") for metric in table.metrics]  # as result.json calls them
+    heads += [("file", ""), ("command", "")]
+    head = "".join(f"<th{kind} scope=col>{escape(label)}</th>" for label, kind in heads)
+    body = "".join(
+        _source(table, entry, run, first=number == 0)
+        for entry in table.entries
+        for number, run in enumerate(entry.runs)
+    )
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    runs = scrollable("Runs behind each number", inner, sortable=True)
+    shown = " open" if len(table.runs) <= _OPEN else ""
+    note = (
+        f"A number of the table is the mean over the {table.over}s of its line; each comes from a "
+        "file of a run folder, which the command makes again."
+    )
+    return (
+        f"<p class=note>{note}</p><details{shown}><summary>Runs behind each number</summary>"
+        f"<div class=small>{runs}</div></details>"
+    )
+
+
+def _source(table: Table, entry: Entry, run: Run, *, first: bool) -> str:
+    name = escape(render.place(entry.row, entry.column))
+    marked = f" class=group id={line_id(table, entry)}" if first else ""
+    label = name if first else f"<span class=again>{name}</span>"
+    values = (_value(entry, run, metric) for metric in table.metrics)
+    scores = "".join(f"<td class=n>{render.percent(value)}</td>" for value in values)
+    axis = reading.axis_of(run.cell)
+    file = f"eval/{axis.name('test')}.json" if axis else "result.json"
+    path = f"{table.run_root.name}/{run.folder.name}/{file}"
+    return (
+        f"<tr{marked}><th scope=row>{label}</th><td>{escape(run.seed)}</td>{scores}"
+        f'<td class="wrap long"><code>{escape(path)}</code></td>'
+        f'<td class="wrap long"><code>{escape(run.command)}</code></td></tr>'
+    )
+
+
+def _value(entry: Entry, run: Run, metric: str) -> float | None:
+    """The value of one run in a score, if every finished run of the line has one."""
+    values = entry.scores[metric].values
+    if run not in entry.done or len(values) != len(entry.done):
+        return None
+    return values[entry.done.index(run)]
+
+
 def provenance(table: Table) -> str:
     """Every cell: state, signature, commit, time, memory, weights, precision."""
     labels = (
@@ -161,8 +128,8 @@ def provenance(table: Table) -> str:
             cells += f"<td class=wrap>{precision}</td>"
             lines.append(f"<tr><th scope=row>{name}</th><td>{badge}</td>{cells}</tr>")
     inner = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    cells = scrollable("Provenance of each cell", inner)
-    return f"<div class=small>{cells}</div>{_environments(table)}"
+    cells = scrollable("Provenance of each cell", inner, sortable=True)
+    return f"{sources(table)}<div class=small>{cells}</div>{_environments(table)}"
 
 
 def _facts(run: Run) -> list[str]:

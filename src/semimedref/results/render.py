@@ -5,25 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections.abc import Sequence
 
-from semimedref.results import cost
+from semimedref.results import columns, cost, variance
 from semimedref.results.comparison import Comparison
 from semimedref.results.honest import claims_text_gain, text_gap
-from semimedref.results.table import CI_REPLICATES, MIN_TEXT_GAP, Entry, Score, Table
+from semimedref.results.table import MIN_TEXT_GAP, Entry, Table
+from semimedref.results.wording import interval as format_ci
+from semimedref.results.wording import option as pretty
+from semimedref.results.wording import p_value as format_p
+from semimedref.results.wording import percent, place
+from semimedref.results.wording import score as format_score
 
-_LABELS = {
-    "dice": "Dice",
-    "miou": "mIoU",
-    "dice_per_image": "Dice per image",
-    "dice_shuffled": "Dice, shuffled text",
-    "text_gap": "Text gap",
-    "map": "mAP",
-    "auroc": "AUROC",
-    "f1": "F1",
-    "params": "Params",
-    "gflops": "GFLOPs",
-}
+__all__ = ["format_ci", "format_p", "format_score", "percent", "place", "pretty"]
+
 _LISTED = 8  # unfinished cells that are listed one by one
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -65,7 +61,7 @@ def markdown(table: Table, comparisons: Sequence[Comparison]) -> str:
         out += ["", _escape(note)]
     out += [""]
     out += [f"- {_escape(line)}" for line in findings(table, comparisons)]
-    commands = unfinished(table)
+    commands = unfinished(table, listed=None)
     if commands:
         out += ["", "Not finished:", "", "```text", *commands, "```"]
     return "\n".join(out) + "\n"
@@ -76,47 +72,53 @@ def csv_text(table: Table) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     fields = ["metric", "mean", "std", "n", "n_expected", "ci_low", "ci_high", "seeds"]
-    writer.writerow(["row", *table.columns, *fields])
+    paper = ["paper", "paper_std", "paper_family", "difference", "seed_noise"]
+    writer.writerow(["row", *table.columns, *fields, *paper])
     for entry in table.entries:
-        seeds = " ".join(run.seed for run in entry.done)
         for metric in table.metrics:
-            score = entry.scores[metric]
-            numbers = [score.mean, score.std, score.n, len(entry.runs), *(score.ci or ("", ""))]
-            cells = ["" if value is None else value for value in numbers]
-            writer.writerow([entry.row, *entry.column, metric, *cells, seeds])
+            writer.writerow([entry.row, *entry.column, metric, *_numbers(entry, metric)])
         for name in table.cost:
-            writer.writerow([entry.row, *entry.column, name, entry.cost[name], *[""] * 6])
+            known = entry.reported.get(name)
+            told = [known.value, "", "", "", ""] if known else [""] * len(paper)
+            counted = entry.cost.get(name, "")
+            writer.writerow([entry.row, *entry.column, name, counted, *[""] * 6, *told])
     added = table.chosen.cost if table.chosen else {}
     for label, part in cost.OVERHEAD if added else ():
         for name in table.cost:
             value = added[f"{name}{part}"]
-            writer.writerow([label, *[""] * len(table.columns), name, value, *[""] * 6])
+            blank = [""] * (6 + len(paper))
+            writer.writerow([label, *[""] * len(table.columns), name, value, *blank])
     return buffer.getvalue()
+
+
+def _numbers(entry: Entry, metric: str) -> list[object]:
+    """Ours and the paper's in one line of the CSV; the paper's values as fractions, too."""
+    score, known, gap = entry.scores[metric], entry.reported.get(metric), entry.gaps.get(metric)
+    ours = [score.mean, score.std, score.n, len(entry.runs), *(score.ci or (None, None))]
+    told = [
+        known and round(known.value / 100, 6),
+        known and known.std is not None and round(known.std / 100, 6),
+        known and known.family,
+        gap and gap.points / 100,
+        gap and gap.verdict,
+    ]
+    seeds = " ".join(run.seed for run in entry.done)
+    return ["" if value is None or value is False else value for value in (*ours, seeds, *told)]
 
 
 def header(table: Table) -> list[str]:
     """Column headings of the printed table."""
-    head = [*table.columns, "method"]
-    for metric in table.metrics:
-        head.append(_LABELS.get(metric, metric))
-        head += ["95 % CI"] if metric == "dice" else []
-    head += [_LABELS.get(name, name) for name in table.cost]
-    return [*head, f"{table.over}s"]
+    return [*table.columns, "method", *(c.heading(table) for c in columns.columns(table))]
 
 
 def body(table: Table) -> list[list[str]]:
     """Printed cells of every line; a column value is printed once for its group."""
+    shown = columns.columns(table)
     lines = []
     for _, entries in table.groups:
         for number, entry in enumerate(entries):
             values = [pretty(value) if number == 0 else "" for value in entry.column]
-            line = [*values, entry.row]
-            for metric in table.metrics:
-                score = entry.scores[metric]
-                line.append(format_score(score))
-                line += [format_ci(score)] if metric == "dice" else []
-            line += [cost.exact(name, entry.cost[name]) for name in table.cost]
-            lines.append([*line, f"{len(entry.done)} of {len(entry.runs)}"])
+            lines.append([*values, entry.row, *(column.text(entry) for column in shown)])
     return lines
 
 
@@ -125,11 +127,12 @@ def overhead(table: Table) -> list[list[str]]:
     chosen = table.chosen
     if chosen is None:
         return []
-    width = len(header(table)) - len(table.columns) - len(table.cost) - 2
     return [
-        [*[""] * len(table.columns), label, *[""] * width]
-        + [cost.added(name, chosen.cost[f"{name}{part}"]) for name in table.cost]
-        + [""]
+        [*[""] * len(table.columns), label]
+        + [
+            cost.added(c.metric, chosen.cost[f"{c.metric}{part}"]) if c.kind == "cost" else ""
+            for c in columns.columns(table)
+        ]
         for label, part in cost.OVERHEAD
     ]
 
@@ -148,7 +151,20 @@ def findings(table: Table, comparisons: Sequence[Comparison]) -> list[str]:
                 f"{place(entry.row, entry.column)}: text gap {percent(gap)} is under "
                 f"{100 * MIN_TEXT_GAP:.0f} points, no text gain is claimed."
             )
-    return lines
+    return lines + [_spread_sentence(table, s) for s in _spreads(table)]
+
+
+def _spreads(table: Table) -> list[variance.Spread]:
+    return variance.spreads(table) if table.variance else []
+
+
+def _spread_sentence(table: Table, spread: variance.Spread) -> str:
+    """Where the spread of a row comes from."""
+    return (
+        f"{spread.row}: standard deviation of Dice between {spread.n_columns} values of "
+        f"{table.variance} {percent(spread.columns)}, between {spread.n_seeds} {table.over}s "
+        f"{percent(spread.seeds)}, rest {percent(spread.rest)} points (variance components)."
+    )
 
 
 def comparison_sentence(comparison: Comparison) -> str:
@@ -171,68 +187,31 @@ def method_note(table: Table) -> str:
     several = any(len(entry.done) > 1 for entry in table.entries)
     drawn = f"{table.over}s and patients" if several else "patients"
     return (
-        f"{how}; 95 % CI of Dice: percentile bootstrap over {drawn}, {CI_REPLICATES:,} replicates."
+        f"{how}; 95 % CI of Dice: percentile bootstrap over {drawn}, "
+        f"{table.resampling.bootstrap:,} replicates."
     )
 
 
-def unfinished(table: Table) -> list[str]:
-    """Cells without a result, each with the command that trains it."""
+def unfinished(table: Table, *, listed: int | None = _LISTED) -> list[str]:
+    """Cells without a result and evaluations not made, each with its command; at most so many."""
     waiting = [(entry, run) for entry in table.entries for run in entry.runs if not run.result]
     lines = [
         f"{run.state}: {place(entry.row, entry.column)}, {run.seed}:  {run.command}"
-        for entry, run in waiting[:_LISTED]
+        for entry, run in waiting[:listed]
     ]
-    if len(waiting) > _LISTED:
-        rest = len(waiting) - _LISTED
-        lines.append(f"… and {rest} more:  semimedref train -m experiment={table.name}")
-    return lines
-
-
-def place(row: str, column: Sequence[str]) -> str:
-    """A row and its column values in words: ``Baseline, 2 %``."""
-    return ", ".join([row, *(pretty(value) for value in column)])
-
-
-def pretty(option: str) -> str:
-    """An option name for the eye: ``2pct`` is printed as ``2 %``."""
-    return re.sub(r"^(\d+(?:[._]\d+)?)pct$", lambda m: m[1].replace("_", ".") + " %", option)
-
-
-def percent(value: float | None, digits: int = 2) -> str:
-    """A fraction as percent, or a dash."""
-    return "–" if value is None else f"{100 * value:.{digits}f}"
-
-
-def format_score(score: Score) -> str:
-    """Mean ± deviation in percent; no ± for one seed."""
-    spread = "" if score.std is None else f" ± {percent(score.std)}"
-    return percent(score.mean) + spread
-
-
-def format_ci(score: Score) -> str:
-    """The interval in percent."""
-    return f"[{percent(score.ci[0], 1)}, {percent(score.ci[1], 1)}]" if score.ci else "–"
-
-
-def format_p(p: float) -> str:
-    """A p value, never printed as zero."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    rest = len(waiting) - len(lines)
+    if rest:
+        words = shlex.join(waiting[0][1].experiment)
+        lines.append(f"… and {rest} more:  semimedref train -m {words}")
+    lines += [f"not asked yet:  {command}" for command in table.remedies[:listed]]
+    rest = len(table.remedies) - len(table.remedies[:listed])
+    return lines + ([f"… and {rest} more evaluations or analyses"] if rest else [])
 
 
 def best_cells(table: Table, entry: Entry) -> set[int]:
-    """Positions of the cells that are best in a column whose rows are all complete."""
-    rivals = [other for other in table.entries if other.column == entry.column]
-    if len(rivals) < 2 or not all(other.complete for other in rivals):
-        return set()
-    best, position = set(), len(table.columns) + 1
-    for metric in table.metrics:
-        means = [other.scores[metric].mean for other in rivals]
-        mean = entry.scores[metric].mean
-        # A larger text gap is not a better model, so it is never marked.
-        if metric != "text_gap" and mean is not None and mean == max(m or 0.0 for m in means):
-            best.add(position)
-        position += 2 if metric == "dice" else 1
-    return best
+    """Positions of the cells that are best in a column whose rows may be compared."""
+    left = len(table.columns) + 1
+    return {left + number for number in columns.best(table, entry)}
 
 
 def _styled(text: str, code: str, style: bool) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from semimedref.results import charts, render, store
-from semimedref.results.comparison import TEST_REPLICATES, Comparison
+from semimedref.results.comparison import Comparison
 from semimedref.results.honest import (
     MIN_HEADROOM,
     Headroom,
@@ -26,7 +26,9 @@ def results(table: Table) -> str:
         f"<th{' class=n' if i > len(table.columns) else ''} scope=col>{escape(label)}</th>"
         for i, label in enumerate(render.header(table))
     )
-    axis = f"<th scope=col>Dice, percent{charts.forest_axis(scale)}</th>" if scale else ""
+    axis = (
+        f"<th scope=col class=nosort>Dice, percent{charts.forest_axis(scale)}</th>" if scale else ""
+    )
     lines = []
     bodies = iter(render.body(table))
     for _, entries in table.groups:
@@ -41,10 +43,12 @@ def results(table: Table) -> str:
     shown = scale is not None and any(scale.holds(100 * value) for value in table.oracles)
     dashed = " Dashed: the text-blind oracle." if shown else ""
     drawn = f"Dot: mean. Bar: 95 % CI. Ticks: {table.over}s.{dashed}" if scale else ""
+    drawn += " A number leads to its runs and commands." if scale else ""
     return scrollable(
         "Results",
         f"<thead><tr>{head}{axis}</tr></thead><tbody>{''.join(lines)}</tbody>",
         caption=" ".join([render.method_note(table), *table.notes]),
+        sortable=True,
     ) + (f"<p class=note>{escape(drawn)}</p>" if drawn else "")
 
 
@@ -52,18 +56,38 @@ def _line(table: Table, entry: Entry, cells: list[str], scale: charts.Scale | No
     left = len(table.columns)
     row = table.rows.index(entry.row)
     best = render.best_cells(table, entry)
-    out = [f"<td>{escape(text)}</td>" for text in cells[:left]]
+    out = [_column_value(*both) for both in zip(cells[:left], entry.column, strict=True)]
     out.append(f"<th scope=row>{key(row)}{escape(entry.row)}</th>")
+    behind = f"#{line_id(table, entry)}" if entry.done else ""
     for i, text in enumerate(cells[left + 1 :], start=left + 1):
-        mean, spread, deviation = text.partition(" ± ")
         marked = " best" if i in best else ""
-        soft = f" <span class=spread>± {escape(deviation)}</span>" if spread else ""
-        out.append(f'<td class="n{marked}">{minus(escape(mean))}{soft}</td>')
+        out.append(f'<td class="n{marked}">{_number(text, behind)}</td>')
     if scale:
         score = entry.scores.get("dice", Score(()))
         plot = charts.forest(score, scale, row=row, oracles=table.oracles)
         out.append(f"<td>{plot}</td>")
     return "".join(out)
+
+
+def line_id(table: Table, entry: Entry) -> str:
+    """Where the page says what stands behind a line of the table."""
+    return f"line-{table.entries.index(entry)}"
+
+
+def _column_value(printed: str, value: str) -> str:
+    """A value that is printed once for its group; a sorted table shows it in every line."""
+    if printed:
+        return f"<td>{escape(printed)}</td>"
+    return f"<td><span class=again>{escape(render.pretty(value))}</span></td>"
+
+
+def _number(text: str, behind: str) -> str:
+    """A printed number with its deviation in a softer color, as a link to what it is made of."""
+    mean, spread, deviation = text.partition(" ± ")
+    shown = minus(escape(mean))
+    if behind and any(letter.isdigit() for letter in mean):
+        shown = f'<a class=from href="{behind}">{shown}</a>'
+    return f"{shown} <span class=spread>± {escape(deviation)}</span>" if spread else shown
 
 
 def honest_numbers(table: Table, room: Headroom | None) -> str:
@@ -144,7 +168,8 @@ def _gap_table(table: Table) -> str:
         "<thead><tr><th scope=col>model</th><th class=n scope=col>Dice above the oracle</th>"
         "<th class=n scope=col>text gap</th><th scope=col>verdict</th></tr></thead>"
     )
-    return scrollable("Text gap of each model", f"{head}<tbody>{''.join(lines)}</tbody>")
+    inner = f"{head}<tbody>{''.join(lines)}</tbody>"
+    return scrollable("Text gap of each model", inner, sortable=True)
 
 
 def learning_curves(table: Table) -> str:
@@ -193,16 +218,17 @@ def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
             (f"{table.over}s", ""),
         )
     )
-    first = comparisons[0]
+    first, often = comparisons[0], table.resampling
     note = (
         f"{first.images:,} test images of {first.patients:,} patients. Whole patients are swapped "
-        f"(randomization, two-sided) and drawn (bootstrap), {TEST_REPLICATES:,} replicates, counts "
-        f"summed over the {table.over}s that both rows share; Holm's correction within a column. "
+        f"(randomization, two-sided, {often.randomization:,} times) and drawn (bootstrap, "
+        f"{often.bootstrap:,} times); differences are of means over the {table.over}s that both "
+        "rows share; Holm's correction within a column. "
         "Intervals are not adjusted. The test is about these trained models on other patients; "
         f"what another {table.over} would give is shown by the spread in the table."
     )
     body = f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>"
-    return scrollable("Significance", body, caption=note)
+    return scrollable("Significance", body, caption=note, sortable=True)
 
 
 def _comparison(comparison: Comparison) -> str:
@@ -218,13 +244,25 @@ def _comparison(comparison: Comparison) -> str:
     )
 
 
-def scrollable(label: str, inner: str, *, caption: str = "") -> str:
-    """A table that scrolls by itself on a narrow screen, by touch and by keyboard."""
+def scrollable(
+    label: str, inner: str, *, caption: str = "", sortable: bool = False, kind: str = ""
+) -> str:
+    """A table that scrolls by itself on a narrow screen, by touch and by keyboard.
+
+    Args:
+        label: what the table is, for those who cannot see it.
+        inner: head and body, HTML.
+        caption: text above it.
+        sortable: whether a click on a heading may sort it.
+        kind: a class of its own.
+    """
     # The caption stays outside, so that it wraps to the screen and not to the table.
     head = f"<p class=note>{escape(caption)}</p>" if caption else ""
+    classes = " ".join(filter(None, ("sortable" if sortable else "", kind)))
+    marked = f' class="{classes}"' if classes else ""
     return (
         f'{head}<div class=scroll role=region tabindex=0 aria-label="{escape(label)}">'
-        f"<table>{inner}</table></div>"
+        f"<table{marked}>{inner}</table></div>"
     )
 
 

@@ -1,89 +1,197 @@
-"""Confidence intervals and p values for global Dice, with the patient as the unit.
+"""Confidence intervals and p values of set scores, with the patient as the unit.
 
 Images of one patient are not independent, so whole patients are drawn and swapped, never images.
-Global Dice is 2 TP / (2 TP + FP + FN) with the counts summed over the set; a replicate therefore
-needs only each patient's sums: one matrix product for many replicates, in chunks, exact in float64.
+A method is a list of per-image tables, one for each training seed; its score is the mean over
+seeds. docs/statistics.md has the formulas and what they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semimedref.errors import UserError
-from semimedref.results.store import COUNTS
+from semimedref.results.measures import DICE, PAPER, Floats, Measure, global_dice
+from semimedref.results.pairing import check_pairs, patient_sums
+from semimedref.results.resampling import (
+    SEEDS,
+    SWAPS,
+    Resampling,
+    draw_patients,
+    draw_seeds,
+    draw_swaps,
+    drawn_totals,
+    stream,
+    swapped_totals,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
+__all__ = ["draw_patients", "draw_swaps", "global_dice"]  # the analyses take them from here
 
-_CHUNK = 1000  # replicates at once: about 4 MB for 474 patients
+Interval = tuple[float, float]
+Replicates = dict[str, Floats]  # by measure: one value for each replicate
+
 _LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
-_TIE = 1e-12  # differences of Dice closer than this are equal
+_TIE = 1e-12  # differences closer than this are equal: sums of fractions are rounded
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Global Dice of a minus that of b, its 95 % interval and the two-sided p value."""
+    """A score of a minus that of b, its 95 % interval over patients and the two-sided p value.
+
+    With several training seeds ``hierarchical`` is the interval over seeds and patients.
+    """
 
     difference: float
     ci_low: float
     ci_high: float
     p: float
+    hierarchical: Interval | None = None
 
 
-def global_dice(sums: Floats) -> Floats:
-    """Dice of summed counts (..., 3), TP, FP, FN; nothing to find and nothing found is 1."""
-    overlap = 2.0 * sums[..., 0]
-    both = overlap + sums[..., 1] + sums[..., 2]
-    return np.divide(overlap, both, out=np.ones_like(both), where=both > 0)
+class Layout:
+    """Where the sums of each measure stand among the columns of a matrix."""
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self.measures = tuple(measures)
+        self.parts = list({id(m.parts): m.parts for m in measures}.values())
+
+    def sums(self, frames: Sequence[pd.DataFrame]) -> list[Floats]:
+        """For each distinct part, sums of every patient and training seed (P, S, K)."""
+        return [
+            np.stack([patient_sums(frame, part(frame)) for frame in frames], axis=1)
+            for part in self.parts
+        ]
+
+    def scores(self, sums: Sequence[Floats]) -> Replicates:
+        """Every measure (...) from the sums (..., K) of each distinct part."""
+        place = {id(part): at for at, part in enumerate(self.parts)}
+        return {m.name: m.score(sums[place[id(m.parts)]]) for m in self.measures}
 
 
-def bootstrap_ci(
-    frames: Sequence[pd.DataFrame], *, replicates: int, seed: int
-) -> tuple[float, float]:
-    """95 % percentile interval of the mean over seeds of global Dice.
+def scores(frames: Sequence[pd.DataFrame], measures: Sequence[Measure]) -> dict[str, float]:
+    """Scores of a method on the whole set, means over its training seeds."""
+    layout = Layout(measures)
+    found = layout.scores([sums.sum(0) for sums in layout.sums(frames)])
+    return {name: float(values.mean()) for name, values in found.items()}
 
-    One frame (the per-image rows of one seed): patients are drawn with replacement. Several:
-    hierarchical, each replicate draws seeds and, once for all of them, patients, since every
-    seed is tested on the same patients. With few seeds the spread between them is drawn from
-    few values, so such an interval is rather too narrow than too wide.
+
+def bootstrap(
+    sides: Sequence[Sequence[pd.DataFrame]],
+    *,
+    resampling: Resampling,
+    measures: Sequence[Measure] = PAPER,
+    over_seeds: bool = False,
+) -> list[Replicates]:
+    """Replicates of the scores of several methods, with the same drawn patients for all.
+
+    The patient-cluster bootstrap: patients are drawn with replacement, with all their images.
+    ``over_seeds`` makes it hierarchical: the training seeds of each method are drawn, too, for
+    each method by itself. With few seeds their spread is drawn from few values, so such an
+    interval is rather too narrow than too wide.
     """
-    sums = np.stack([patient_sums(frame, like=frames[0]) for frame in frames], axis=1)  # (P, S, 3)
-    patients, seeds, _ = sums.shape
-    rng = np.random.default_rng(seed)
-    means = []
-    for size in _chunks(replicates):
-        totals = draw_patients(rng, size, patients) @ sums.reshape(patients, -1)
-        dice = global_dice(totals.reshape(size, seeds, 3))
-        chosen = rng.integers(seeds, size=(size, seeds))
-        means.append(np.take_along_axis(dice, chosen, axis=1).mean(axis=1))
-    low, high = np.percentile(np.concatenate(means), _LEVEL)
+    layout = Layout(measures)
+    blocks = [sums for frames in sides for sums in layout.sums(frames)]  # (P, S, K) each
+    wide = np.concatenate([block.reshape(len(block), -1) for block in blocks], axis=1)
+    ends = np.cumsum([block[0].size for block in blocks])[:-1]
+    rng = stream(resampling.seed)
+    of_side = [stream(resampling.seed, SEEDS, at) for at in range(len(sides))]
+    found: list[dict[str, list[Floats]]] = [{m.name: [] for m in measures} for _ in sides]
+    for totals in drawn_totals(wide, replicates=resampling.bootstrap, rng=rng):
+        pieces = iter(np.split(totals, ends, axis=1))
+        for at, frames in enumerate(sides):
+            sums = [next(pieces).reshape(len(totals), len(frames), -1) for _ in layout.parts]
+            chosen = draw_seeds(of_side[at], len(totals), len(frames)) if over_seeds else None
+            for name, values in layout.scores(sums).items():
+                found[at][name].append(_mean_over_seeds(values, chosen))
+    return [{name: np.concatenate(v) for name, v in side.items()} for side in found]
+
+
+def randomization(
+    a: Sequence[pd.DataFrame],
+    b: Sequence[pd.DataFrame],
+    *,
+    resampling: Resampling,
+    measures: Sequence[Measure] = PAPER,
+) -> dict[str, float]:
+    """Two-sided p values of the paired patient-cluster randomization.
+
+    In each replicate every patient's results are swapped between the two methods with probability
+    1/2, in all training seeds together. p = (1 + k) / (B + 1), with k the replicates whose
+    absolute difference is at least the observed one, so p is never 0.
+    """
+    layout = Layout(measures)
+    sums = layout.sums(a), layout.sums(b)
+    wide = [np.concatenate([s.reshape(len(s), -1) for s in side], axis=1) for side in sums]
+    shapes = [s.shape[1:] for s in sums[0]]
+    ends = np.cumsum([s[0].size for s in sums[0]])[:-1]
+
+    def mean_scores(totals: Floats) -> Replicates:
+        pieces = np.split(totals, ends, axis=-1)
+        found = layout.scores([p.reshape(-1, *s) for p, s in zip(pieces, shapes, strict=True)])
+        return {name: values.mean(axis=1) for name, values in found.items()}
+
+    observed = _minus(*(mean_scores(side.sum(0)) for side in wide))
+    extreme = dict.fromkeys(observed, 0)
+    draws = resampling.randomization
+    rng = stream(resampling.seed, SWAPS)
+    for first, second in swapped_totals(wide[0], wide[1], replicates=draws, rng=rng):
+        for name, swapped in _minus(mean_scores(first), mean_scores(second)).items():
+            least = abs(observed[name][0]) - _TIE
+            extreme[name] += int(np.count_nonzero(np.abs(swapped) >= least))
+    return {name: (1 + k) / (draws + 1) for name, k in extreme.items()}
+
+
+def paired_tests(
+    a: Sequence[pd.DataFrame],
+    b: Sequence[pd.DataFrame],
+    *,
+    resampling: Resampling,
+    measures: Sequence[Measure] = PAPER,
+) -> dict[str, PairedTest]:
+    """Compare two methods on the same images: every score of a minus that of b."""
+    check_pairs({"a": a, "b": b})
+    means = scores(a, measures), scores(b, measures)
+    drawn = _minus(*bootstrap([a, b], resampling=resampling, measures=measures))
+    p = randomization(a, b, resampling=resampling, measures=measures)
+    wide: Mapping[str, Floats] = {}
+    if len(a) > 1:
+        seeds_too = bootstrap([a, b], resampling=resampling, measures=measures, over_seeds=True)
+        wide = _minus(*seeds_too)
+    return {
+        m.name: PairedTest(
+            means[0][m.name] - means[1][m.name],
+            *interval(drawn[m.name]),
+            p=p[m.name],
+            hierarchical=interval(wide[m.name]) if wide else None,
+        )
+        for m in measures
+    }
+
+
+def bootstrap_ci(frames: Sequence[pd.DataFrame], *, replicates: int, seed: int) -> Interval:
+    """95 % percentile interval of the mean over training seeds of global Dice.
+
+    One frame: patients are drawn. Several: hierarchical, seeds and patients are drawn.
+    """
+    check_pairs({str(at): [frame] for at, frame in enumerate(frames)})
+    resampling = Resampling(bootstrap=replicates, randomization=1, seed=seed, locked="")
+    several = len(frames) > 1
+    (drawn,) = bootstrap([frames], resampling=resampling, measures=[DICE], over_seeds=several)
+    return interval(drawn[DICE.name])
+
+
+def interval(values: Floats) -> Interval:
+    """95 % percentile interval; replicates without a value are left out."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, _LEVEL)
     return float(low), float(high)
-
-
-def paired_test(a: pd.DataFrame, b: pd.DataFrame, *, replicates: int, seed: int) -> PairedTest:
-    """Compare two methods on the same images: Dice of a minus Dice of b.
-
-    p: paired randomization, in each replicate every patient's counts are swapped between the
-    two methods with probability 1/2, p = (1 + k) / (replicates + 1) with k the replicates whose
-    absolute difference is at least the observed one. Interval: percentile bootstrap over
-    patients, drawn for both methods alike. Rows of several seeds may be concatenated: a
-    patient's counts are summed over its images and seeds first, so that a patient stays one
-    cluster.
-    """
-    _check_pairs(a, b)
-    first, second = patient_sums(a, like=a), patient_sums(b, like=a)  # (P, 3)
-    observed = float(global_dice(first.sum(0)) - global_dice(second.sum(0)))
-    rng = np.random.default_rng(seed)
-    low, high = _paired_bootstrap(first, second, replicates, rng)
-    extreme = _count_extreme(first, second, abs(observed), replicates, rng)
-    return PairedTest(observed, low, high, (1 + extreme) / (replicates + 1))
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -96,76 +204,11 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def patient_sums(frame: pd.DataFrame, *, like: pd.DataFrame) -> Floats:
-    """TP, FP, FN of each patient (P, 3), in the order of the patients of another frame."""
-    sums = frame.groupby("patient", sort=True)[list(COUNTS)].sum()
-    expected = sorted(set(like["patient"]))
-    if list(sums.index) != expected:
-        raise UserError(
-            f"found results on {len(sums)} and on {len(expected)} patients that are not the same; "
-            "expected one test set (`semimedref diff RUN_A RUN_B` shows the configurations)"
-        )
-    return np.asarray(sums.to_numpy(), dtype=np.float64)
+def _mean_over_seeds(values: Floats, chosen: np.ndarray | None) -> Floats:
+    if chosen is not None:
+        values = np.take_along_axis(values, chosen, axis=1)
+    return np.asarray(values.mean(axis=1))
 
 
-def draw_patients(rng: np.random.Generator, replicates: int, patients: int) -> Floats:
-    """How often each patient is drawn in each replicate (R, P): rows of sum P."""
-    drawn = rng.integers(patients, size=(replicates, patients))
-    drawn += np.arange(replicates)[:, None] * patients
-    counts = np.bincount(drawn.ravel(), minlength=replicates * patients)
-    return counts.reshape(replicates, patients).astype(np.float64)
-
-
-def draw_swaps(rng: np.random.Generator, replicates: int, patients: int) -> Floats:
-    """Which patients are swapped in each replicate (R, P): fair zeros and ones."""
-    row = (patients + 7) // 8
-    packed = np.frombuffer(rng.bytes(replicates * row), dtype=np.uint8).reshape(replicates, row)
-    return np.unpackbits(packed, axis=1, count=patients).astype(np.float64)
-
-
-def _paired_bootstrap(
-    first: Floats, second: Floats, replicates: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    both = np.concatenate([first, second], axis=1)  # (P, 6)
-    differences = []
-    for size in _chunks(replicates):
-        totals = draw_patients(rng, size, len(both)) @ both
-        differences.append(global_dice(totals[:, :3]) - global_dice(totals[:, 3:]))
-    low, high = np.percentile(np.concatenate(differences), _LEVEL)
-    return float(low), float(high)
-
-
-def _count_extreme(
-    first: Floats, second: Floats, observed: float, replicates: int, rng: np.random.Generator
-) -> int:
-    gain = second - first  # (P, 3): what swapping a patient adds to the first method
-    total_first, total_second = first.sum(0), second.sum(0)
-    extreme = 0
-    for size in _chunks(replicates):
-        moved = draw_swaps(rng, size, len(gain)) @ gain
-        swapped = global_dice(total_first + moved) - global_dice(total_second - moved)
-        extreme += int(np.count_nonzero(np.abs(swapped) >= observed - _TIE))
-    return extreme
-
-
-def _chunks(replicates: int) -> Iterator[int]:
-    for start in range(0, replicates, _CHUNK):
-        yield min(_CHUNK, replicates - start)
-
-
-def _check_pairs(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    """Refuse two results that are not of the same images with the same truth, equally often."""
-    left, right = _identity(a), _identity(b)
-    if left == right:
-        return
-    only = sorted({key[0] for key in left} ^ {key[0] for key in right})
-    what = f"image {only[0]!r} is in one only" if only else "patients, truths or seeds differ"
-    raise UserError(
-        f"found two results that cannot be paired ({len(a)} and {len(b)} rows, {what}); expected "
-        "the same test images in both (`semimedref diff RUN_A RUN_B` shows the configurations)"
-    )
-
-
-def _identity(frame: pd.DataFrame) -> list[tuple[str, str, int]]:
-    truth = frame["tp"] + frame["fn"]  # the number of true pixels does not depend on the method
-    return sorted(zip(frame["id"], frame["patient"], truth.tolist(), strict=True))
+def _minus(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> Replicates:
+    return {name: a[name] - b[name] for name in a}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from semimedref import config
 from semimedref.errors import UserError
 from semimedref.results import store
+from semimedref.results.index import Index
 from semimedref.results.render import percent, place, pretty
 from semimedref.results.table import Run, broken_run, column_of, read_run
 
@@ -28,8 +30,7 @@ def render_status(experiment: Experiment) -> str:
     grid: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
     counts: Counter[store.State] = Counter()
     failures = []
-    for cell in experiment.cells:
-        run, problem = _look(cell, experiment)
+    for cell, (run, problem) in zip(experiment.cells, _looked(experiment), strict=True):
         counts[run.state] += 1
         column = column_of(cell, experiment)
         line = grid.setdefault((column, cell.row), dict.fromkeys(seeds, ""))
@@ -47,10 +48,38 @@ def render_status(experiment: Experiment) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _look(cell: Cell, experiment: Experiment) -> tuple[Run, str]:
+def print_overview(overrides: list[str]) -> None:
+    """A line for every experiment as soon as it is known, then how many runs they share."""
+    from semimedref.sweep import expand, known_experiments
+
+    names = known_experiments(config.search_folders(overrides))
+    width = max(map(len, names))
+    seen: dict[str, store.State] = {}
+    cells = 0
+    for name in names:
+        experiment = expand([f"experiment={name}", *overrides])
+        states = {run.cell.name: run.state for run, _ in _looked(experiment)}
+        cells += len(experiment.cells)
+        seen |= states
+        counts = Counter(states.values())
+        parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
+        told = ", ".join(parts) or "nothing to train: every row is reported"
+        print(f"{name:{width}s}  {len(states):4d} runs  {told}", flush=True)
+    counts = Counter(seen.values())
+    parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
+    print(f"\n{len(names)} experiments, {cells} cells, {len(seen)} runs: {', '.join(parts)}")
+
+
+def _looked(experiment: Experiment) -> list[tuple[Run, str]]:
+    """Every cell's run, in order, and what is wrong with it."""
+    with Index.open(experiment.run_root) as index:
+        return [_look(cell, experiment, index) for cell in experiment.cells]
+
+
+def _look(cell: Cell, experiment: Experiment, index: Index) -> tuple[Run, str]:
     """A cell's run and what is wrong with it; a broken file is a failure, not an end."""
     try:
-        run = read_run(cell, experiment)
+        run = read_run(cell, experiment, index)
         return run, store.load_failure(run.folder) if run.state == "failed" else ""
     except UserError as error:
         return broken_run(cell, experiment), str(error)

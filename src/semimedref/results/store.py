@@ -1,6 +1,7 @@
 """Read what a run left in its folder, and say in which state it is.
 
-The folder is the truth: nothing here writes, and nothing is cached between calls.
+The folder is the truth: nothing here writes, and nothing is cached between calls. What thousands of
+folders hold is asked through ``results/index.py``, which remembers files that have not changed.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Result(TypedDict, total=False):
     experiment: str | None
     row: str | None
     version: str
+    metric_definition: int
     git_commit: str | None
     data: Data
     environment: dict[str, object]
@@ -78,12 +80,25 @@ class Overlay:
     dice: float
     path: Path
     kind: str
+    position: str = ""  # regions by name; runs before it was written have none
+    error: str = ""  # a kind of ``error_kind.py``, likewise
 
 
 def state(folder: Path) -> State:
     """Say whether a run is done, running, failed, paused or missing."""
     if (folder / "result.json").exists() and load_result(folder).get("status") == "done":
         return "done"
+    return unfinished_state(folder)
+
+
+def look(folder: Path) -> tuple[State, Result | None]:
+    """The state of a run, and its result if it is done."""
+    found = state(folder)
+    return found, load_result(folder) if found == "done" else None
+
+
+def unfinished_state(folder: Path) -> State:
+    """The state of a run that has no result; asked each time, since a lock can end at any time."""
     if is_locked(folder / ".lock"):
         return "running"
     if (folder / "failure.json").exists():
@@ -108,13 +123,18 @@ def load_result(folder: Path) -> Result:
     return cast(Result, data)
 
 
+def load_run(folder: Path) -> dict[str, object]:
+    """Read ``run.json``: the configuration with which the run was started, and its name."""
+    path = folder / "run.json"
+    run = _read_object(path)
+    if not isinstance(run.get("config"), dict):
+        raise _broken(path, "has no 'config' object")
+    return run
+
+
 def load_config(folder: Path) -> dict[str, object]:
     """Read the resolved configuration with which the run was started."""
-    path = folder / "run.json"
-    config = _read_object(path).get("config")
-    if not isinstance(config, dict):
-        raise _broken(path, "has no 'config' object")
-    return config
+    return cast(dict[str, object], load_run(folder)["config"])
 
 
 def load_failure(folder: Path) -> str:
@@ -190,6 +210,8 @@ def load_overlays(folder: Path) -> list[Overlay]:
                     dice=float(entry["dice"]),
                     path=file,
                     kind=str(entry["kind"]),
+                    position=str(entry.get("position", "")),
+                    error=str(entry.get("error", "")),
                 )
             )
         except (KeyError, TypeError, ValueError):

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from semimedref.config import labels
 from semimedref.errors import UserError
-from semimedref.results import cost, store
-from semimedref.results.significance import bootstrap_ci
+from semimedref.results import cost, mixture, notes, reading, scoring, store
+from semimedref.results.index import Index
+from semimedref.results.noise import Gap, gap
+from semimedref.results.reported import Reported, load_table
+from semimedref.results.resampling import Resampling
+from semimedref.results.scoring import Score
 
 if TYPE_CHECKING:
     from semimedref.sweep import Cell, Experiment
 
-CI_REPLICATES = 2_000
-RESAMPLING_SEED = 0
+__all__ = ["MIN_TEXT_GAP", "Entry", "Run", "Score", "Table"]
+
 MIN_TEXT_GAP = 0.05  # below it no text gain is claimed
+_RECONSTRUCTION = "_recon"  # ends the name of a model that is rebuilt from a description
 
 
 @dataclass(frozen=True)
@@ -42,37 +46,19 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Score:
-    """One metric of one table line, as fractions: mean and sample deviation over the seeds done."""
-
-    values: tuple[float, ...]
-    ci: tuple[float, float] | None = None
-
-    @property
-    def n(self) -> int:
-        """How many seeds have a value."""
-        return len(self.values)
-
-    @property
-    def mean(self) -> float | None:
-        """Mean over seeds, or None when there is none yet."""
-        return statistics.fmean(self.values) if self.values else None
-
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation (n - 1), or None below two seeds."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
-
-
-@dataclass(frozen=True)
 class Entry:
-    """One line of the table: a row label at one column value, over its seeds."""
+    """One line of the table: a row label at one column value, over its seeds.
+
+    A row whose method is not built has no runs: the paper's values are all that is known of it.
+    """
 
     row: str
     column: tuple[str, ...]
     runs: tuple[Run, ...]
     scores: dict[str, Score]
     cost: dict[str, float] = field(default_factory=dict)  # counted, trained or not
+    reported: dict[str, Reported] = field(default_factory=dict)  # the paper's values, by metric
+    gaps: dict[str, Gap] = field(default_factory=dict)  # ours minus the paper's
 
     @property
     def done(self) -> tuple[Run, ...]:
@@ -83,6 +69,11 @@ class Entry:
     def complete(self) -> bool:
         """Whether every seed is finished."""
         return len(self.done) == len(self.runs)
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether the line shows the plain test of its runs, which ``per_image.csv`` holds."""
+        return all(reading.axis_of(run.cell) is None for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -96,10 +87,14 @@ class Table:
     metrics: tuple[str, ...]
     entries: tuple[Entry, ...]
     run_root: Path
+    resampling: Resampling  # how its intervals and tests are drawn
     cost: tuple[str, ...] = ()
     overhead: str | None = None
     ladder: bool = False
     notes: tuple[str, ...] = ()
+    comparisons: tuple[tuple[str, str], ...] = ()  # rows to test; none: each against the first
+    remedies: tuple[str, ...] = ()  # commands that make scores of finished runs
+    variance: str | None = None
 
     @property
     def rows(self) -> list[str]:
@@ -127,7 +122,11 @@ class Table:
     @property
     def oracles(self) -> list[float]:
         """The distinct Dice values of the text-blind oracle that the results carry."""
-        values = {_score(run.result, "dice_text_blind_oracle") for run in self.runs if run.result}
+        values = {
+            scoring.plain_score(run.result, "dice_text_blind_oracle")
+            for run in self.runs
+            if run.result
+        }
         return sorted(value for value in values if value is not None)
 
 
@@ -138,11 +137,9 @@ def build_table(experiment: Experiment) -> Table:
     several, the seed deviation is shown and the interval is hierarchical, over seeds and patients.
     """
     runs = read_runs(experiment)
-    metrics = _metrics(experiment.metrics, runs)
-    entries = [
-        Entry(row, column, tuple(members), _scores(members, metrics), _cost(members, experiment))
-        for (column, row), members in _grouped(experiment, runs).items()
-    ]
+    metrics = scoring.metrics(experiment, runs)
+    with Index.open(Path(experiment.run_root)) as index:
+        entries = _entries(experiment, runs, metrics, index=index)
     return Table(
         name=experiment.name,
         title=experiment.title,
@@ -151,23 +148,86 @@ def build_table(experiment: Experiment) -> Table:
         metrics=metrics,
         entries=tuple(entries),
         run_root=Path(experiment.run_root),
+        resampling=Resampling(**experiment.statistics),
         cost=experiment.cost,
         overhead=experiment.overhead,
         ladder=experiment.ladder,
-        notes=(*_notes(experiment), *_data_warnings(runs)),
+        notes=(
+            *notes.notes(experiment, entries),
+            *notes.data_warnings(runs),
+            *mixture.warnings(entries),
+        ),
+        comparisons=experiment.comparisons,
+        remedies=tuple(scoring.remedies(experiment, runs, metrics)),
+        variance=experiment.variance,
     )
+
+
+def _entries(
+    experiment: Experiment, runs: list[Run], metrics: tuple[str, ...], *, index: Index
+) -> list[Entry]:
+    """Rows of the first column, then of the second, beside the paper's values where that may be."""
+    beside = experiment.scale == "paper" and experiment.paper is not None
+    paper = load_table(experiment.paper) if beside and experiment.paper else None
+    grouped = _grouped(experiment, runs)
+    rows = experiment.rows or tuple(dict.fromkeys(run.cell.row for run in runs))
+    entries = []
+    for place in _places(experiment, grouped):
+        column = tuple(place.get(name, "") for name in experiment.columns)
+        for row in rows:
+            members = grouped.get((column, row), [])
+            known = paper.look(row, place) if paper else {}
+            if members or known:
+                scores = scoring.scores(experiment, members, metrics, index=index)
+                gaps = _gaps(experiment, members, scores, known)
+                costs = _cost(members, experiment)
+                entries.append(Entry(row, column, tuple(members), scores, costs, known, gaps))
+    return entries
+
+
+def _places(
+    experiment: Experiment, grouped: dict[tuple[tuple[str, ...], str], list[Run]]
+) -> list[dict[str, str]]:
+    """Data set, ratio and columns of every column that the experiment names or a cell stands in."""
+    found = {tuple(p.get(k, "") for k in experiment.columns): p for p in experiment.places}
+    for (column, _), members in grouped.items():
+        own = labels(members[0].cell.config) if experiment.paper else {}
+        known = {key: own[key] for key in ("dataset", "ratio") if key in own}
+        found[column] = known | dict(zip(experiment.columns, column, strict=True))
+    return list(found.values())
+
+
+def _gaps(
+    experiment: Experiment,
+    runs: list[Run],
+    scores: dict[str, Score],
+    known: dict[str, Reported],
+) -> dict[str, Gap]:
+    """Differences to the paper; a reconstruction of a method is not compared with the method."""
+    if not known or not runs or _is_reconstruction(runs[0]):
+        return {}
+    found = {
+        metric: gap(scores[metric], value, paper_seeds=experiment.paper_seeds)
+        for metric, value in known.items()
+        if metric in scores
+    }
+    return {metric: value for metric, value in found.items() if value is not None}
+
+
+def _is_reconstruction(run: Run) -> bool:
+    return labels(run.cell.config)["model"].endswith(_RECONSTRUCTION)
 
 
 def read_runs(experiment: Experiment) -> list[Run]:
     """State and result of every cell, in the experiment's order."""
-    return [read_run(cell, experiment) for cell in experiment.cells]
+    with Index.open(Path(experiment.run_root)) as index:
+        return [read_run(cell, experiment, index) for cell in experiment.cells]
 
 
-def read_run(cell: Cell, experiment: Experiment) -> Run:
-    """State and result of one cell."""
-    state = store.state(Path(experiment.run_root) / cell.name)
+def read_run(cell: Cell, experiment: Experiment, index: Index | None = None) -> Run:
+    """State and result of one cell; of many, ask an index."""
     run = broken_run(cell, experiment)
-    result = store.load_result(run.folder) if state == "done" else None
+    state, result = store.look(run.folder) if index is None else index.look(run.folder)
     return replace(run, state=state, result=result)
 
 
@@ -203,53 +263,5 @@ def _grouped(
     return {(column, row): runs for column, rows in columns.items() for row, runs in rows.items()}
 
 
-def _metrics(asked: Iterable[str], runs: Iterable[Run]) -> tuple[str, ...]:
-    """The experiment's metrics; the text gap is always shown where the results carry it."""
-    metrics = list(asked)
-    known = any(_score(run.result, "text_gap") is not None for run in runs)
-    return tuple([*metrics, "text_gap"] if known and "text_gap" not in metrics else metrics)
-
-
-def _scores(runs: list[Run], metrics: Iterable[str]) -> dict[str, Score]:
-    done = [run for run in runs if run.result is not None]
-    scores = {}
-    for metric in metrics:
-        found = [_score(run.result, metric) for run in done]
-        values = tuple(value for value in found if value is not None)
-        scores[metric] = Score(values, _dice_ci(done) if metric == "dice" else None)
-    return scores
-
-
 def _cost(runs: list[Run], experiment: Experiment) -> dict[str, float]:
-    return cost.count(runs[0].cell.config) if experiment.cost else {}
-
-
-def _notes(experiment: Experiment) -> tuple[str, ...]:
-    """How costs were counted."""
-    if not experiment.cost:
-        return ()
-    sides = {cost.side_of(cell.config) for cell in experiment.cells}
-    return (cost.CONVENTION.format(side=" and ".join(map(str, sorted(sides)))),)
-
-
-def _data_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What verification warned of, as the results carry it: every table and report repeats it."""
-    found: dict[str, None] = {}
-    for run in runs:
-        data = run.result.get("data", {}) if run.result else {}
-        named = f"Data, {run.cell.config['dataset']['name']}: " if data else ""
-        found |= dict.fromkeys(f"{named}{text}." for text in data.get("warnings", ()))
-    return tuple(found)
-
-
-def _dice_ci(done: list[Run]) -> tuple[float, float] | None:
-    if not done:
-        return None
-    frames = [store.load_per_image(run.folder) for run in done]
-    return bootstrap_ci(frames, replicates=CI_REPLICATES, seed=RESAMPLING_SEED)
-
-
-def _score(result: store.Result | None, metric: str) -> float | None:
-    """A finite value of the test scores, or None."""
-    value = result["test"].get(metric) if result else None
-    return None if value is None or not math.isfinite(value) else float(value)
+    return cost.count(runs[0].cell.config) if experiment.cost and runs else {}

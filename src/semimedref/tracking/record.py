@@ -13,14 +13,13 @@ from pathlib import Path
 from semimedref.config import labels
 from semimedref.errors import UserError
 from semimedref.files import is_locked
+from semimedref.tracking import layout
 
 # The lowest limits among MLflow's stores and versions; run.json holds the full text.
 _KEY_LENGTH = 250
 _VALUE_LENGTH = 500
 _NOT_METRICS = ("step", "time")  # MLflow has both beside each value
 _PHANTOM = "semimedref.dataset.phantom."  # nobody's radiographs
-# What a result adds to the columns of MLflow's table.
-_SUMMARY = ("test", "best", "parameters", "wall_seconds", "peak_memory_bytes")
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,15 @@ class Record:
         return self.rows[-1]["time"] if self.rows else self.run["created"]
 
     def params(self) -> dict[str, str]:
-        """The signed configuration, flat."""
-        return {_key(key): _value(value) for key, value in _flatten(self.run["signed"], "")}
+        """The signed configuration, flat; of the data set what tells it from others.
+
+        How a phantom is drawn is in its hash and in run.json: MLflow prints all params over every
+        picture.
+        """
+        dataset = self.run["signed"]["dataset"]
+        plain = {key: value for key, value in dataset.items() if not isinstance(value, dict)}
+        shown = self.run["signed"] | {"dataset": plain}
+        return {_key(key): _value(value) for key, value in _flatten(shown, "")}
 
     def tags(self) -> dict[str, str]:
         """What a table needs to find the run."""
@@ -69,28 +75,36 @@ class Record:
         tags = {key: self.run[key] for key in ("signature", "name", "row", "experiment")}
         tags |= labels(self.run["config"]) | {
             "status": self.status,
+            "layout": layout.VERSION,
             "git_commit": commit,
             "mlflow.source.git.commit": commit,
+            "mlflow.note.content": layout.note(self.run),
         }
         return {key: _value(value) for key, value in tags.items() if value is not None}
 
     def points(self) -> dict[tuple[str, int], Point]:
         """Every metric value; a step that was written twice counts once, as it was last."""
         points = [
-            Point(_key(key), row["step"], _number(value), int(row["time"] * 1000))
+            Point(
+                _key(layout.metric_name(key)), row["step"], _number(value), int(row["time"] * 1000)
+            )
             for row in self.rows
             for key, value in row.items()
             if key not in _NOT_METRICS and _is_number(value)
         ]
         if self.result:
             step, time = self.result["steps"], int(self.result["finished"] * 1000)
-            summary = {key: self.result.get(key) for key in _SUMMARY}
             points += [
                 Point(_key(key), step, _number(value), time)
-                for key, value in _flatten(summary, "", joint="/")
+                for key, value in _flatten(layout.summary(self.result), "", joint="/")
                 if _is_number(value)
             ]
         return {(point.key, point.step): point for point in points}
+
+    def shows(self, images: str) -> bool:
+        """Whether pictures, reports and names of images may leave the folder."""
+        phantom = self.run["config"]["dataset"]["_target_"].startswith(_PHANTOM)
+        return images == "always" or (images == "phantom" and phantom)
 
     def files(self, images: str) -> dict[str, Path]:
         """Artifact path to file; overlays (with their reports) only where `images` allows."""
@@ -99,21 +113,32 @@ class Record:
             "result.json": self.folder / "result.json",
             "config.yaml": self.folder / ".hydra" / "config.yaml",
         }
-        phantom = self.run["config"]["dataset"]["_target_"].startswith(_PHANTOM)
-        if images == "always" or (images == "phantom" and phantom):
+        if self.shows(images):
             overlays = self.folder / "overlays"
             for path in [overlays / "index.json", *sorted(overlays.glob("*.png"))]:
                 files[f"overlays/{path.name}"] = path
         return {target: path for target, path in files.items() if path.is_file()}
 
-    def overlay_keys(self) -> dict[str, str]:
-        """Overlay file name to the name of its chart, the same in every run: median_1, worst_1."""
+    def texts(self, images: str) -> dict[str, str]:
+        """Artifact path to text that is made for MLflow: the table of the test images."""
+        try:
+            per_image = (self.folder / "per_image.csv").read_text()
+        except FileNotFoundError:
+            return {}
+        table = layout.image_table(per_image, names=self.shows(images))
+        return {} if table is None else {layout.TABLE: table}
+
+    def overlay_keys(self) -> dict[str, list[str]]:
+        """Overlay file name to the names of its charts, the same in every run: worst_1, fixed_2."""
         index = _read_json(self.folder / "overlays" / "index.json") or []
         counts: dict[str, int] = {}
         keys = {}
         for entry in index:
-            counts[entry["kind"]] = counts.get(entry["kind"], 0) + 1
-            keys[Path(entry["file"]).name] = f"overlays/{entry['kind']}_{counts[entry['kind']]}"
+            kind, fixed = entry["kind"], entry.get("fixed")
+            counts[kind] = counts.get(kind, 0) + 1
+            names = [] if kind == "fixed" else [f"view/{kind}_{counts[kind]}"]
+            names += [f"view/fixed_{fixed}"] if fixed else []
+            keys[Path(entry["file"]).name] = names
         return keys
 
 
@@ -133,9 +158,10 @@ def read_record(folder: Path, *, leaving: bool = False) -> Record:
     return Record(folder, run, result, failure, _read_rows(folder / "metrics.jsonl"), status)
 
 
-def digest(path: Path) -> str:
-    """Short hash of a file's content."""
-    return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()[:12]
+def digest(content: Path | str) -> str:
+    """Short hash of a file's content, or of a text."""
+    data = content.encode() if isinstance(content, str) else content.read_bytes()
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()[:12]
 
 
 def _read_json(path: Path) -> dict | list | None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# MLflow then shows runs, charts and tables first, and not the pages for language models.
+_KIND = {"mlflow.experimentKind": "custom_model_development"}
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 # SQLite's write-ahead log needs memory shared between the processes that use the file.
 _NETWORK_FILE_SYSTEM = re.compile(
@@ -138,7 +140,7 @@ def _experiment_id(client: MlflowClient, name: str, location: str | None) -> str
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            return client.create_experiment(name, artifact_location=location)
+            return client.create_experiment(name, artifact_location=location, tags=_KIND)
         except MlflowException as error:  # on a server another client may have been first
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise

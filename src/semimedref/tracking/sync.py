@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from semimedref.tracking import layout
 from semimedref.tracking.record import Point, Record, digest, read_record
 from semimedref.tracking.settings import shown_uri
 from semimedref.tracking.store import Store, locked
@@ -23,6 +24,7 @@ _METRICS_A_BATCH = 1000  # limits of MLflow's log-batch call
 _PARAMS_A_BATCH = 100
 # Measurements of the machine differ when a resumed run writes a step again.
 _VOLATILE = ("second", "memory")
+_TABLES = "mlflow.loggedArtifacts"
 
 
 def sync_run(folder: Path, store: Store, *, leaving: bool = False) -> int:
@@ -40,6 +42,9 @@ def sync_run(folder: Path, store: Store, *, leaving: bool = False) -> int:
         record = read_record(folder, leaving=leaving)
         points = record.points()
         run = _find(record, store)
+        if run and run.data.tags.get("layout") != layout.VERSION:
+            store.client.delete_run(run.info.run_id)  # into MLflow's trash; the folder has it all
+            run = None
         known = _known(run, points, store) if run else {}
         if run and _contradicts(known, points):
             _retire(run, store)
@@ -78,8 +83,8 @@ def _create(record: Record, store: Store) -> Run:
     return store.client.create_run(
         store.experiment_id,
         start_time=int(record.run["created"] * 1000),
-        run_name=record.run["name"],
-        tags={"signature": record.run["signature"]},
+        run_name=layout.run_title(record.run),
+        tags={key: record.tags()[key] for key in ("signature", "name", "layout")},
     )
 
 
@@ -161,13 +166,15 @@ def _send_files(record: Record, run: Run, store: Store) -> int:
     """Texts are compared by hash (kept in a tag) and size, pictures by size."""
     client, run_id = store.client, run.info.run_id
     files = record.files(store.images)
-    folders = {str(Path(target).parent) for target in files}
+    folders = {".", *(str(Path(target).parent) for target in files)}
     sizes = {
         info.path: info.file_size
         for folder in sorted(folders)
         for info in client.list_artifacts(run_id, None if folder == "." else folder)
     }
+    texts = record.texts(store.images)
     hashes = {target: digest(path) for target, path in files.items() if path.suffix != ".png"}
+    hashes |= {target: digest(text) for target, text in texts.items()}
     before = json.loads(run.data.tags.get("files", "{}"))
     new = [
         target
@@ -178,9 +185,14 @@ def _send_files(record: Record, run: Run, store: Store) -> int:
         folder = str(Path(target).parent)
         client.log_artifact(run_id, str(files[target]), None if folder == "." else folder)
     _chart_overlays(record, run_id, [t for t in new if t.endswith(".png")], store)
+    changed = [t for t in texts if t not in sizes or hashes[t] != before.get(t)]
+    for target in changed:
+        client.log_text(run_id, texts[target], target)
+        # What `log_table` writes too: MLflow then sets the tables of several runs side by side.
+        client.set_tag(run_id, _TABLES, json.dumps([{"path": target, "type": "table"}]))
     if hashes != before:
         client.set_tag(run_id, "files", json.dumps(hashes))
-    return len(new)
+    return len(new) + len(changed)
 
 
 def _chart_overlays(record: Record, run_id: str, targets: list[str], store: Store) -> None:
@@ -193,10 +205,10 @@ def _chart_overlays(record: Record, run_id: str, targets: list[str], store: Stor
     step = record.rows[-1]["step"] if record.rows else 0
     for target in targets:
         name = Path(target).name
-        if name in keys:
+        for key in keys.get(name, ()):
             with Image.open(record.folder / "overlays" / name) as image:
                 store.client.log_image(
-                    run_id, image.convert("RGB"), key=keys[name], step=step, synchronous=True
+                    run_id, image.convert("RGB"), key=key, step=step, synchronous=True
                 )
 
 
