@@ -68,9 +68,9 @@ def test_runs_table_names_rows_ratios_and_seeds(browser, site):
 def test_charts_group_the_metrics_and_name_the_rows(browser, site):
     uri, experiment, _ = site
     browser.open(f"{uri}/#/experiments/{experiment}/runs?compareRunsMode=CHART")
-    groups = ["resources", "test", "train", "val", "view"]
-    text = waits_for(browser, [*groups, "resources/epoch", "Teacher-student · 2pct"])
-    places = [text.index(f"\n{group}\n") for group in groups]
+    headings = [f"\n{group}\n" for group in ("resources", "test", "train", "val", "view")]
+    text = waits_for(browser, [*headings, "resources/epoch", "Teacher-student · 2pct"])
+    places = [text.index(heading) for heading in headings]
     assert places == sorted(places)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from PIL import Image
 
+from semimedref.files import write_atomic
+
 CONF = Path(__file__).parents[2] / "conf" / "tracking"
 CREATED = 1_700_000_000.0  # all times are given, so that a test can name them
 
@@ -46,7 +48,7 @@ def start_run(root, number, cfg, *, row=None):
     signed = {key: cfg[key] for key in ("dataset", "ratio", "seed", "method")}
     run = {"signature": signature_of(number), "name": name, "config": cfg, "signed": signed}
     run |= {"experiment": cfg["experiment_name"], "row": row, "created": CREATED}
-    (folder / "run.json").write_text(json.dumps(run))
+    write_atomic(folder / "run.json", json.dumps(run))
     return folder
 
 
@@ -69,7 +71,7 @@ def finish(folder, epochs, *, dice=0.75):
     result |= {"wall_seconds": 12.5, "peak_memory_bytes": 1000, "finished": CREATED + 1000}
     result |= {"parameters": {"total": 30, "trainable": 20}, "best": {"epoch": 2, "val/dice": 0.5}}
     result |= {"test": {"dice": dice, "images": 600, "dice_text_blind_oracle": None}}
-    (folder / "result.json").write_text(json.dumps(result))
+    write_atomic(folder / "result.json", json.dumps(result))  # as a run does: a mirror reads it
 
 
 def write_overlays(folder):
