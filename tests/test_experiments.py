@@ -6,6 +6,7 @@ import pytest
 
 from semimedref import config
 from semimedref.combinations import check_combination
+from semimedref.errors import UserError
 from semimedref.results.reported import known_tables, load_table
 from semimedref.sweep import expand, known_experiments
 
@@ -68,6 +69,14 @@ def test_ours_at_two_percent_stands_in_seven_tables_and_trains_once():
     # again: ladder 6 at 2 % of main; augmentation 12 (T-S EMA, V2, All are known), mixing 3, test
     # 2, sensitivity 6 (both defaults), alignment 6 (CLIP is V3)
     assert len({cell.signature for cell in cells}) == 140 - 6 - 9 - 3 - 2 - 6 - 6
+
+
+def test_a_file_that_kept_the_name_of_its_parent_is_refused(tmp_path):
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("# @package _global_\ndefaults: [quickstart, _self_]\n")
+    with pytest.raises(UserError, match="set experiment_name: mine"):
+        expand(["experiment=mine", f"hydra.searchpath=[file://{tmp_path}]"])
 
 
 def test_one_ispg_training_gives_three_rows():

@@ -43,7 +43,8 @@ The same command continues an interrupted run and does nothing when it is done."
     "status": "semimedref status experiment=quickstart\nsemimedref status                                       # all experiments, a line each",
     "table": """\
 semimedref table experiment=quickstart                  # printed, and written as Markdown, CSV and LaTeX
-semimedref table experiment=main                        # beside the paper's numbers (scale=paper)""",
+semimedref table experiment=main                        # beside the paper's numbers (scale=paper)
+semimedref table experiment=quickstart out=FOLDER 'table.metrics=[dice,nsd,hd95,lesion_f1]'""",
     "audit": "semimedref audit                                        # all published tables; table=main for one, all=true for every cell, out=FILE.csv",
     "figures": """\
 semimedref figures experiment=quickstart                # all that its finished runs can give
@@ -165,6 +166,8 @@ def _bad_input(error: BaseException) -> str | None:
         from semimedref.composition_errors import explain
 
         return explain(error)
+    if type(error).__module__.partition(".")[0] == "yaml":
+        return f"a configuration file is not valid YAML: {error}"
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return "an option is a name, not a number: e.g. seed=s42; any other value: seed.value=7"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -12,12 +12,14 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semimedref import config
+from semimedref.errors import UserError
 from semimedref.files import write_atomic
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def entries(
         for row, changes in rows.items()
         for values in itertools.product(*params.values())
     ]
-    write_atomic(cache, json.dumps(made))
+    with suppress(UserError):  # a cache that cannot be written only costs time
+        write_atomic(cache, json.dumps(made))
     return made
 
 

@@ -75,6 +75,7 @@ def expand(overrides: list[str]) -> Experiment:
             "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "
             f"(known: {', '.join(known_experiments())})"
         )
+    _check_name(base, fixed)
     table = base.table
     pinned = {o.split("=", 1)[0]: o.split("=", 1)[1] for o in fixed if "=" in o}
     _check_rows(base, [*pinned, *swept])
@@ -176,6 +177,17 @@ def _statistics(base: DictConfig) -> dict[str, Any]:
 
     plain = OmegaConf.to_container(base.statistics, resolve=True)
     return {str(key): value for key, value in plain.items() if key != "_target_"}
+
+
+def _check_name(base: DictConfig, fixed: list[str]) -> None:
+    """A file that inherits another must not write into the other's tables."""
+    named = [o.partition("=")[2] for o in fixed if o.startswith("experiment=")]
+    if named and str(base.experiment_name) != named[-1].strip("'\""):
+        raise UserError(
+            f"experiment={named[-1]} says experiment_name: {base.experiment_name}; expected its "
+            "own name, which its tables are written under: set experiment_name: "
+            f"{named[-1]} (and `# @package _global_` as the first line of the file)"
+        )
 
 
 def _check_evaluations(base: DictConfig, evaluations: dict[str, Any]) -> None:

@@ -80,9 +80,7 @@ def test_a_row_that_is_only_reported_is_said_to_be_not_built(lab):
     finish(lab, "A", 50)
     experiment = replace(lab.experiment, rows=("A", "Rival"), comparisons=(("A", "Rival"),))
     family = family_of(experiment, resampling=OFTEN, seeds="s42")
-    assert family.untested == (
-        "A, 2pct, minus Rival: one of the two is not built: there are the paper's values only",
-    )
+    assert family.untested == ("A, 2pct, minus Rival: not built here, the paper's values only",)
 
 
 def test_rows_that_share_their_runs_are_no_comparison(lab):

@@ -8,9 +8,9 @@ from semimedref.results.latex import escape, latex
 from semimedref.results.table import build_table
 from semimedref.sweep import expand
 
-HEAD = r"""\documentclass{article}
+HEAD = r"""\documentclass[twocolumn]{article}
 \usepackage{booktabs}
-\usepackage[landscape,margin=5mm]{geometry}
+\usepackage{graphicx}
 \begin{document}
 """
 
@@ -59,3 +59,4 @@ def test_every_table_compiles(table, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "all.pdf").stat().st_size > 10_000
+    assert "Overfull" not in done.stdout  # no table is wider than its column or the page

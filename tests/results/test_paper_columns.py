@@ -5,7 +5,9 @@ import io
 
 import pytest
 
+from semimedref.errors import UserError
 from semimedref.results import render
+from semimedref.results.comparison import compare_rows
 from semimedref.results.table import build_table
 from tests.results.conftest import make_config
 
@@ -107,6 +109,36 @@ def test_the_csv_holds_the_papers_values_as_fractions_too(paper_lab):
     first = next(rows)
     assert float(first["paper"]) == 0.8463 and float(first["difference"]) == pytest.approx(-0.0463)
     assert (first["paper_family"], first["seed_noise"]) == ("dataset", "unknown")
+
+
+def test_a_damaged_run_is_a_failed_cell_and_the_others_are_shown(lab):
+    lab.finish(lab.cell(seed="s0"))
+    (lab.finish(lab.cell(seed="s1")) / "result.json").write_text("{")
+    table = build_table(lab.experiment)
+    assert table.entries[0].scores["dice"].n == 1
+    assert any(note.startswith("Warning") and "not valid JSON" in note for note in table.notes)
+
+
+def test_a_run_without_counts_has_no_interval_and_a_warning(lab):
+    (lab.finish(lab.cell()) / "per_image.csv").unlink()
+    lab.finish(lab.cell(row="Other"))
+    table = build_table(lab.experiment)
+    assert [entry.scores["dice"].ci is None for entry in table.entries] == [True, False]
+    assert any("per_image.csv does not exist" in note for note in table.notes)
+    assert compare_rows(table) == []
+
+
+def test_a_result_without_its_score_is_not_silently_left_out(lab):
+    lab.finish(lab.cell(seed="s0"), dice=float("nan"))
+    lab.finish(lab.cell(seed="s1"))
+    assert any("has no number for dice" in note for note in build_table(lab.experiment).notes)
+
+
+def test_a_misspelt_metric_is_one_error(lab):
+    lab.metrics = ["dcie"]
+    lab.finish(lab.cell())
+    with pytest.raises(UserError, match=r"dcie.*expected of dice"):
+        build_table(lab.experiment)
 
 
 def test_a_distance_is_shown_in_pixels_and_the_smallest_is_best(lab):

@@ -37,6 +37,8 @@ def test_a_run_and_a_file_are_both_tables(lab, tmp_path):
         ("id,tp,fp,fn\na,1,2,3\na,1,2,3\n", "lists the image 'a' twice"),
         ("id,tp,fp,fn\na,0.83,2,3\n", r"holds tp=.*0\.83.* for image 'a', which is no count"),
         ("id,tp,fp,fn\na,1,-2,3\n", "holds fp="),
+        ("id,tp,fp,fn\na,1,1e30,3\n", "holds fp=1e[+]30|holds fp='1e[+]30'"),
+        ("id;tp;fp;fn\na;1;2;3\n", "is its separator a comma"),
         ("id,tp,fp,fn\na,1,2,\n", "holds fn="),
         ("id,tp,fp,fn\na,1,many,3\n", "holds fp='many'"),
         ("id,patient,tp,fp,fn\na,,1,2,3\n", "names no patient for image 'a'"),

@@ -1,6 +1,8 @@
+import io
+
 import pytest
 
-from semimedref.results.renumbering import Renumbering, Table
+from semimedref.results.renumbering import Renumbering, Table, alike
 
 TEXT = """id,patient,domain,tp,fp,fn,dice,mrn,hd95
 scan9.png,smith,brain,5,1,2,0.769231,X-17,3.5
@@ -60,3 +62,26 @@ def test_a_table_of_other_images_is_refused():
     table = Table.parse(TEXT)
     with pytest.raises(KeyError):
         Renumbering.of(table).apply(Table(["id", "n"], [["elsewhere.png", "1"]]))
+
+
+def test_a_local_table_gets_the_names_of_an_imported_one_of_the_same_test_set():
+    import pandas as pd
+
+    local = pd.DataFrame(
+        {
+            "id": ["b", "a", "c"],
+            "patient": ["y", "x", "x"],
+            "tp": [1, 2, 3],
+            "fp": [0, 0, 0],
+            "fn": [4, 5, 6],
+        }
+    )
+    table = Table.parse(local.to_csv(index=False))
+    text = Renumbering.of(table).apply(table)[0].text()
+    imported = pd.read_csv(io.StringIO(text))
+    first, second = alike([imported, local])
+    assert first is imported
+    assert dict(zip(second["id"], second["tp"], strict=True)) == dict(
+        zip(imported["id"], imported["tp"], strict=True)
+    )
+    assert alike([local, local])[0] is local

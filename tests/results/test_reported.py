@@ -10,8 +10,17 @@ QATA_2 = {"dataset": "qata_cov19", "ratio": "2pct"}
 
 def test_values_are_found_by_row_and_place_with_their_deviation():
     found = load_table("main").look("Ours (MMI-UNet)", QATA_2)
-    assert found == {"dice": Reported(87.25, 0.03), "miou": Reported(77.38, 0.05)}
+    assert found == {
+        "dice": Reported(87.25, 0.03, seeds=3), "miou": Reported(77.38, 0.05, seeds=3)
+    }  # fmt: skip
     assert load_table("main").look("MMI-UNet", QATA_2)["dice"] == Reported(84.63)
+
+
+def test_one_published_number_has_one_deviation_in_every_table():
+    ours = Reported(87.25, 0.03, seeds=3, own=False)
+    assert load_table("component_ablation").look("+ PACL (Ours)", QATA_2)["dice"] == ours
+    assert load_table("augmentation_ablation").look("Ours-All", QATA_2)["dice"] == ours
+    assert load_table("component_ablation").look("Baseline", QATA_2)["dice"].std is None
 
 
 def test_another_data_set_or_ratio_has_no_value():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Kind = Literal["score", "ci", "paper", "gap", "cost", "paper_cost", "seeds"]
 REPORTED = "reported"  # instead of a number of seeds: the method is not built
 _UNMARKED = ("text_gap",)  # a larger one is not a better model
-_VERDICTS = {"within": "within", "outside": "outside", "unknown": "one seed"}
+_VERDICTS = {"within": "within", "outside": "outside", "unknown": "few seeds"}
 
 
 @dataclass(frozen=True)
@@ -104,5 +104,5 @@ def _reported(found: Reported | None, column: Column) -> str:
         return "–"
     if column.kind == "paper_cost":
         return cost.published(column.metric, found.value)
-    spread = "" if found.std is None else f" ± {found.std:.2f}"
+    spread = f" ± {found.std:.2f}" if found.std is not None and found.own else ""
     return f"{found.value:.2f}{spread}{'°' if found.family == 'other' else ''}"

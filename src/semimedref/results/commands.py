@@ -29,23 +29,24 @@ def status_command(args: Sequence[str]) -> int:
 
 
 def table_command(args: Sequence[str]) -> int:
-    """``semimedref table experiment=NAME``: print the table; write Markdown, CSV and LaTeX."""
+    """``semimedref table experiment=NAME [out=FOLDER]``: print it; write Markdown, CSV, LaTeX."""
     from semimedref.results import latex, render
     from semimedref.results.comparison import compare_rows
     from semimedref.results.table import build_table
 
-    table = build_table(_expand("table", args))
+    out = next((arg.removeprefix("out=") for arg in args if arg.startswith("out=")), "")
+    table = build_table(_expand("table", [arg for arg in args if not arg.startswith("out=")]))
     comparisons = compare_rows(table)
-    base = table.run_root / "tables" / table.name
+    folder = Path(out) if out else table.run_root / "tables"
     files = {
-        base.with_name(f"{base.name}.md"): render.markdown(table, comparisons),
-        base.with_name(f"{base.name}.csv"): render.csv_text(table),
-        base.with_name(f"{base.name}.tex"): latex.latex(table),
+        folder / f"{table.name}.md": render.markdown(table, comparisons),
+        folder / f"{table.name}.csv": render.csv_text(table),
+        folder / f"{table.name}.tex": latex.latex(table),
     }
-    for path, text in files.items():
-        write_atomic(path, text)
     style = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(render.terminal(table, comparisons, style=style), end="")
+    print(render.terminal(table, comparisons, style=style), end="", flush=True)
+    for path, text in files.items():  # after printing: a folder of others may not be written
+        write_atomic(path, text)
     print(f"\nwritten: {', '.join(str(path) for path in files)}")
     return 0
 
@@ -103,7 +104,8 @@ def diff_command(args: Sequence[str]) -> int:
         )
     elif overrides:
         a, b = configdiff.matching_cells(_expand("diff", overrides), *names)
-        found = configdiff.differences(a.config, b.config)
+        read = [{**c.config, "evaluation": c.evaluation} for c in (a, b)]
+        found = configdiff.differences(*read)
     else:
         folders = [run_folder(name, root) for name in names]
         found = configdiff.differences(*(store.load_config(folder) for folder in folders))

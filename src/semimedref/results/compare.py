@@ -12,6 +12,7 @@ from semimedref.errors import UserError
 from semimedref.results import per_image
 from semimedref.results.measures import KNOWN, Measure, mean_of
 from semimedref.results.pairing import check_pairs
+from semimedref.results.renumbering import alike
 from semimedref.results.resampling import Resampling
 from semimedref.results.significance import (
     Interval,
@@ -160,6 +161,7 @@ def _measures(sides: Sequence[Side], asked: Sequence[str]) -> list[Measure]:
 
 def _with_patients(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     frames, note = per_image.with_patients([frame for side in sides for frame in side.frames])
+    frames = alike(frames)  # an imported run beside a local one
     left = iter(frames)
     filled = [Side(s.name, s.sources, tuple(next(left) for _ in s.frames)) for s in sides]
     return filled, [] if note is None else [note]

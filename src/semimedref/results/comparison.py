@@ -43,7 +43,7 @@ def compare_rows(table: Table) -> list[Comparison]:
         for _, entries in table.groups:
             pairs = _pairs(table, entries)
             often = table.resampling
-            family = [_compare(one, other, often, index=index) for one, other in pairs]
+            family = [_tried(one, other, often, index=index) for one, other in pairs]
             found = [comparison for comparison in family if comparison is not None]
             adjusted = holm([comparison.test.p for comparison in found])
             comparisons += [replace(c, p_holm=p) for c, p in zip(found, adjusted, strict=True)]
@@ -63,6 +63,13 @@ def _pairs(table: Table, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     pairs = [(entry, tested[0]) for entry in tested[1:]]
     steps = list(zip(tested[2:], tested[1:], strict=False)) if table.ladder else []
     return pairs + steps
+
+
+def _tried(entry: Entry, reference: Entry, often: Resampling, *, index: Index) -> Comparison | None:
+    """A comparison, or None where files are damaged: the table warns of them."""
+    if entry.problems or reference.problems:
+        return None
+    return _compare(entry, reference, often, index=index)
 
 
 def _compare(
@@ -96,7 +103,8 @@ def _compare(
 
 def _test(ours: Sequence[Run], theirs: Sequence[Run], often: Resampling) -> list[float]:
     """Images, patients and the numbers of the test, as the index keeps them."""
-    a, b = ([reading.per_image(run.cell, run.folder) for run in side] for side in (ours, theirs))
+    frames = reading.per_image([*ours, *theirs])
+    a, b = frames[: len(ours)], frames[len(ours) :]
     test = paired_tests(a, b, resampling=often, measures=[DICE])[DICE.name]
     numbers = [test.difference, test.ci_low, test.ci_high, test.p, *(test.hierarchical or ())]
     return [len(a[0]), int(a[0]["patient"].nunique()), *numbers]

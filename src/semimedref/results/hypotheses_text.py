@@ -80,8 +80,9 @@ def note(family: Family) -> str:
         f"{what} {', '.join(first.seeds)}; {first.images} images of {first.patients} patients. "
         f"Δ in percentage points of the whole set; CI: {often.bootstrap:,} bootstrap replicates of "
         f"patients, unadjusted{'; second CI: seeds drawn, too' if several else ''}. p: "
-        f"{often.randomization:,} paired swaps of patients, two-sided, Holm over all tests of a "
-        "column. It is about these trained models on other patients, not about training again."
+        f"{often.randomization:,} paired swaps of patients, two-sided, Holm over all planned tests "
+        "of a column, finished or not. It is about these trained models on other patients, not "
+        "about training again."
     )
 
 

@@ -10,12 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semimedref.results import columns, render, wording
+from semimedref.results import columns, wording
 from semimedref.results.columns import Column
 from semimedref.results.table import Entry, Table
 
+_PACKAGES = r"\usepackage{booktabs} \usepackage{graphicx}"
 _PAIR = ("dice", "miou")  # shown in one cell
-_NARROW = 4  # more columns than these go across the page
+_NARROW = 2  # more columns than these go across the page
+_SHRINK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # if too wide
 _SIGNS = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -39,10 +41,11 @@ def latex(table: Table) -> str:
     slots = _slots(table)
     kind = "table*" if len(slots) > _NARROW else "table"
     lines = [
-        f"% semimedref table experiment={table.name}        needs \\usepackage{{booktabs}}",
+        f"% semimedref table experiment={table.name}        needs {_PACKAGES}",
         rf"\begin{{{kind}}}[t]",
         r"\centering",
         r"\small",
+        _SHRINK,
         rf"\begin{{tabular}}{{@{{}}l{'c' * len(slots)}@{{}}}}",
         r"\toprule",
         *_head(table, slots),
@@ -50,7 +53,7 @@ def latex(table: Table) -> str:
     ]
     for row in table.rows:
         lines += _row(table, row, slots)
-    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_caption(table)}}}"]
+    lines += [r"\bottomrule", r"\end{tabular}}", rf"\caption{{{_caption(table)}}}"]
     return "\n".join([*lines, rf"\label{{tab:{table.name}}}", rf"\end{{{kind}}}"]) + "\n"
 
 
@@ -141,10 +144,11 @@ def _short(column: Column, entry: Entry) -> str:
 
 def _caption(table: Table) -> str:
     """Title, how the numbers were made, and what the marks mean."""
-    parts = [f"{table.title}.", render.method_note(table)]
-    counts = {f"{len(e.done)} of {len(e.runs)}" for e in table.entries if e.runs}
-    if counts:
-        parts.append(f"{table.over.capitalize()}s finished: {', '.join(sorted(counts))}.")
+    parts = [f"{table.title}. In percent: mean ± sample standard deviation over {table.over}s."]
+    waiting = [entry for entry in table.entries if not entry.complete]
+    for entry in waiting:
+        where = wording.place(entry.row, entry.column)
+        parts.append(f"{where}: {len(entry.done)} of {len(entry.runs)} {table.over}s finished.")
     if any(entry.reported for entry in table.entries):
         parts.append("Italics: reported by the authors of Semi-MedRef.")
     text = escape(" ".join(parts))

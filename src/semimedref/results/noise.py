@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["within", "outside", "unknown"]
 _LEVEL = 0.975  # of a two-sided interval of 95 %
+_FEWEST = 3  # seeds: with two, t is 12.7 and hardly anything is ever outside
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,16 @@ def gap(score: Score, reported: Reported, *, paper_seeds: int) -> Gap | None:
 
     Within seed noise: |difference| is at most t · sqrt(s² / n + s_p² / m), with our sample
     deviation s over n seeds, the paper's s_p over m (ours, where it reports none) and Student's t
-    for n − 1 degrees of freedom. With one seed nothing is known of the noise.
+    for n − 1 degrees of freedom. With fewer than three seeds next to nothing is known of the noise.
     """
     if score.mean is None or reported.family == "other":
         return None
     points = 100 * score.mean - reported.value
-    if score.std is None:
+    if score.std is None or score.n < _FEWEST:
         return Gap(points, "unknown")
     ours = 100 * score.std
     theirs = ours if reported.std is None else reported.std
-    error = math.sqrt(ours**2 / score.n + theirs**2 / paper_seeds)
+    error = math.sqrt(ours**2 / score.n + theirs**2 / (reported.seeds or paper_seeds))
     return Gap(points, "within" if abs(points) <= _t(score.n - 1) * error else "outside")
 
 

@@ -36,6 +36,7 @@ def notes(experiment: Experiment, entries: Iterable[Entry]) -> list[str]:
 
 def _paper_note(experiment: Experiment) -> str:
     runs = "one run" if experiment.paper_seeds == 1 else f"{experiment.paper_seeds} runs"
+    runs += " unless it reports a deviation (then 3)"
     return (
         "paper: the value that Semi-MedRef's authors report; reported: a method that is not built "
         "here. Δ: ours minus the paper's, in points; within: not larger than what seeds explain, "

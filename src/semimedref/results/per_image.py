@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEEDED = ("id", *store.COUNTS)
+_MOST = 2**40  # pixels of an image: larger numbers are mistakes, and sums of them overflow
 
 
 def load(name: str, *, run_root: str) -> pd.DataFrame:
@@ -36,7 +37,8 @@ def load_file(path: Path) -> pd.DataFrame:
     missing = [column for column in _NEEDED if column not in frame.columns]
     if missing:
         found = ", ".join(map(str, frame.columns))
-        raise _unusable(path, f"lacks the column {missing[0]!r} (it has {found})")
+        hint = ": is its separator a comma?" if len(frame.columns) == 1 else ""
+        raise _unusable(path, f"lacks the column {missing[0]!r} (it has {found}){hint}")
     if frame.empty:
         raise _unusable(path, "has no rows")
     if frame["id"].duplicated().any():
@@ -103,9 +105,9 @@ def _counts(path: Path, frame: pd.DataFrame, column: str) -> pd.Series[int]:
     import pandas as pd
 
     numbers = pd.to_numeric(frame[column], errors="coerce")
-    wrong = numbers.isna() | (numbers < 0) | (numbers % 1 != 0)
+    wrong = numbers.isna() | (numbers < 0) | (numbers % 1 != 0) | (numbers > _MOST)
     if wrong.any():
-        image, value = frame["id"][wrong].iloc[0], frame[column][wrong].iloc[0]
+        image, value = frame["id"][wrong].iloc[0], str(frame[column][wrong].iloc[0])
         raise _unusable(
             path, f"holds {column}={value!r} for image {image!r}, which is no count of pixels"
         )

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref.axis import Axis
 from semimedref.errors import UserError
 from semimedref.results import store
+from semimedref.results.renumbering import alike
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from semimedref.results.store import Result
+    from semimedref.results.table import Run
     from semimedref.sweep import Cell
 
 _DOMAIN = "domain"  # in an evaluation: one domain of the test set
@@ -38,17 +40,24 @@ def score(
     return _finite(scores, f"{_DOMAIN}/{domain}/{metric}" if domain else metric)
 
 
-def per_image(cell: Cell, folder: Path) -> pd.DataFrame:
-    """The counts of every image that a cell shows: of the plain test, or of one domain of it."""
-    frame = store.load_per_image(folder)
-    domain = domain_of(cell)
+def per_image(runs: Sequence[Run]) -> list[pd.DataFrame]:
+    """The counts of every image that cells show: of the plain test, or of one domain of it.
+
+    All under one set of names, so that local runs can stand beside imported ones.
+    """
+    frames = alike([store.load_per_image(run.folder) for run in runs])
+    return [_of_domain(frame, run) for frame, run in zip(frames, runs, strict=True)]
+
+
+def _of_domain(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
+    domain = domain_of(run.cell)
     if not domain:
         return frame
     found = frame[frame["domain"] == domain] if "domain" in frame else frame[:0]
     if found.empty:
         raise UserError(
-            f"{folder / 'per_image.csv'} has no image of the domain {domain}: expected a run of a "
-            "data set with domains (`semimedref status` shows the cells)"
+            f"{run.folder / 'per_image.csv'} has no image of the domain {domain}: expected a run "
+            "of a data set with domains (`semimedref status` shows the cells)"
         )
     return found.reset_index(drop=True)
 

@@ -170,11 +170,15 @@ def _spread_sentence(table: Table, spread: variance.Spread) -> str:
 def comparison_sentence(comparison: Comparison) -> str:
     """One comparison in words."""
     test = comparison.test
+    wide = ""
+    if test.hierarchical:
+        low, high = test.hierarchical
+        wide = f", with other seeds, too [{100 * low:+.2f}, {100 * high:+.2f}]"
     holm = "" if comparison.p_holm == test.p else f" ({format_p(comparison.p_holm)} after Holm)"
     return (
         f"{place(comparison.row, comparison.column)}, minus {comparison.reference}: "
         f"{100 * test.difference:+.2f} points [{100 * test.ci_low:+.2f}, {100 * test.ci_high:+.2f}]"
-        f", paired by patient {format_p(test.p)}{holm}; {', '.join(comparison.seeds)}, "
+        f"{wide}, paired by patient {format_p(test.p)}{holm}; {', '.join(comparison.seeds)}, "
         f"{comparison.images} images of {comparison.patients} patients."
     )
 

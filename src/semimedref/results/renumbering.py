@@ -13,9 +13,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ID, PATIENT = "id", "patient"
+_RENUMBERED = re.compile(r"[0-9a-f]{8}-i[0-9]+")
 _WORDS = ("domain", "position")  # columns of words that are the same for many images
 RULE = "images and patients are numbered in the order of their sorted names, per test set"
 
@@ -82,6 +89,28 @@ class Renumbering:
             ([*row] for row in zip(*values, strict=True)), key=lambda r: r[kept.index(ID)]
         )
         return Table(kept, rows), [name for name in table.columns if name not in kept]
+
+
+def alike(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Per-image tables under one set of names: beside an imported run, local ones are renumbered.
+
+    The rule depends on the test set alone, so equal test sets get equal names.
+    """
+    marks = [bool(_RENUMBERED.fullmatch(str(frame[ID].iloc[0]))) for frame in frames]
+    if all(marks) or not any(marks):
+        return list(frames)
+    return [
+        frame if done else _renumbered(frame) for frame, done in zip(frames, marks, strict=True)
+    ]
+
+
+def _renumbered(frame: pd.DataFrame) -> pd.DataFrame:
+    if PATIENT not in frame.columns:
+        return frame
+    columns = [ID, PATIENT, "tp", "fn"]
+    rows = [[str(value) for value in row] for row in frame[columns].itertuples(index=False)]
+    new = Renumbering.of(Table(columns, rows))
+    return frame.assign(id=frame[ID].map(new.images), patient=frame[PATIENT].map(new.patients))
 
 
 def _ranks(names: list[str]) -> dict[str, int]:

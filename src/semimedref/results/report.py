@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semimedref.files import write_atomic
-from semimedref.results import embedded, evidence, sections, store
+from semimedref.results import embedded, evidence, learning, sections, store
 from semimedref.results.browser import browser
 from semimedref.results.comparison import compare_rows
 from semimedref.results.honest import headroom
@@ -42,7 +42,7 @@ def render_page(table: Table, *, overrides: Sequence[str], extra: Sequence[Path]
     parts = [
         ("results", "Results", sections.results(table)),
         ("honest", "Honest numbers", sections.honest_numbers(table, room)),
-        ("curves", "Learning curves", sections.learning_curves(table)),
+        ("curves", "Learning curves", learning.learning_curves(table)),
         ("significance", "Significance", sections.significance(table, compare_rows(table))),
         ("figures", "Figures", embedded.figures(table.run_root, table.name)),
         ("predictions", "Predictions", browser(table)),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semimedref.results import reading, store
+from semimedref.errors import UserError
+from semimedref.results import reading, store, wording
 from semimedref.results.resampling import Resampling
 from semimedref.results.significance import bootstrap_ci
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from semimedref.results.index import Index
     from semimedref.results.table import Run
     from semimedref.sweep import Experiment
+
+
+_ALWAYS = ("dice", "miou")  # scores that every finished segmentation has
 
 
 @dataclass(frozen=True)
@@ -45,24 +49,52 @@ class Score:
 def metrics(experiment: Experiment, runs: Iterable[Run]) -> tuple[str, ...]:
     """The experiment's metrics; the text gap is always shown where the results carry it."""
     metrics = list(experiment.metrics)
+    runs = list(runs)
+    _check_known(experiment, runs)
     plain = (run for run in runs if not run.cell.evaluation)
     known = any(plain_score(run.result, "text_gap") is not None for run in plain)
     return tuple([*metrics, "text_gap"] if known and "text_gap" not in metrics else metrics)
 
 
+def _check_known(experiment: Experiment, runs: list[Run]) -> None:
+    """A misspelt metric must not overwrite a table with dashes."""
+    carried = {key for run in runs if run.result for key in run.result["test"]}
+    for metric in experiment.metrics:
+        if carried and metric not in {*carried, *wording.METRICS, *experiment.analyses}:
+            raise UserError(
+                f"table.metrics names {metric!r}, which no result has: expected of "
+                f"{', '.join(sorted(k for k in carried if '/' not in k))}"
+            )
+
+
 def scores(
     experiment: Experiment, runs: list[Run], metrics: Iterable[str], *, index: Index
-) -> dict[str, Score]:
-    """Each metric over the finished seeds of a line."""
+) -> tuple[dict[str, Score], tuple[str, ...]]:
+    """Each metric over the finished seeds of a line, and what their files lack."""
     done = [run for run in runs if run.result is not None]
     often = Resampling(**experiment.statistics)
-    scores = {}
+    found: dict[str, Score] = {}
+    problems: list[str] = []
     for metric in metrics:
-        found = [_read(run, metric, experiment) for run in done]
-        values = tuple(value for value in found if value is not None)
-        interval = _dice_ci(done, index, often) if metric == "dice" else None
-        scores[metric] = Score(values, interval)
-    return scores
+        read = [_read(run, metric, experiment) for run in done]
+        values = tuple(value for value in read if value is not None)
+        if metric in _ALWAYS and len(values) < len(done) and _plain(done, metric, experiment):
+            lacking = [run for run, value in zip(done, read, strict=True) if value is None]
+            problems.append(f"{lacking[0].folder / 'result.json'} has no number for {metric}")
+        interval = None
+        if metric == "dice":
+            try:
+                interval = _dice_ci(done, index, often)
+            except UserError as error:
+                problems.append(str(error))
+        found[metric] = Score(values, interval)
+    return found, tuple(problems)
+
+
+def _plain(done: list[Run], metric: str, experiment: Experiment) -> bool:
+    """Whether a metric stands in every result: not of an analysis, not of another evaluation."""
+    evaluated = any(reading.axis_of(run.cell) is not None for run in done)
+    return metric not in experiment.analyses and not evaluated
 
 
 def _read(run: Run, metric: str, experiment: Experiment) -> float | None:
@@ -91,8 +123,7 @@ def _dice_ci(done: list[Run], index: Index, often: Resampling) -> tuple[float, f
         return None
 
     def interval() -> tuple[float, float]:
-        frames = [reading.per_image(run.cell, run.folder) for run in done]
-        return bootstrap_ci(frames, replicates=often.bootstrap, seed=often.seed)
+        return bootstrap_ci(reading.per_image(done), replicates=often.bootstrap, seed=often.seed)
 
     files = [run.folder / "per_image.csv" for run in done]
     asked = [reading.domain_of(done[0].cell), often.bootstrap, often.seed]

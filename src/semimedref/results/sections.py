@@ -1,11 +1,11 @@
-"""The numbers of the report page: table, honest numbers, learning curves, significance."""
+"""The numbers of the report page: table, honest numbers, significance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-from semimedref.results import charts, render, store
+from semimedref.results import charts, render
 from semimedref.results.comparison import Comparison
 from semimedref.results.honest import (
     MIN_HEADROOM,
@@ -54,7 +54,7 @@ def results(table: Table) -> str:
 
 def _line(table: Table, entry: Entry, cells: list[str], scale: charts.Scale | None) -> str:
     left = len(table.columns)
-    row = table.rows.index(entry.row)
+    row = table.trained.index(entry.row) if entry.runs else None
     best = render.best_cells(table, entry)
     out = [_column_value(*both) for both in zip(cells[:left], entry.column, strict=True)]
     out.append(f"<th scope=row>{key(row)}{escape(entry.row)}</th>")
@@ -64,7 +64,7 @@ def _line(table: Table, entry: Entry, cells: list[str], scale: charts.Scale | No
         out.append(f'<td class="n{marked}">{_number(text, behind)}</td>')
     if scale:
         score = entry.scores.get("dice", Score(()))
-        plot = charts.forest(score, scale, row=row, oracles=table.oracles)
+        plot = charts.forest(score, scale, row=row or 0, oracles=table.oracles)
         out.append(f"<td>{plot}</td>")
     return "".join(out)
 
@@ -172,35 +172,6 @@ def _gap_table(table: Table) -> str:
     return scrollable("Text gap of each model", inner, sortable=True)
 
 
-def learning_curves(table: Table) -> str:
-    """One small multiple per column on one vertical scale, one color per row."""
-    panels = [(column, _lines(table, entries)) for column, entries in table.groups]
-    values = [value for _, lines in panels for line in lines for _, value in line.points]
-    if not values:
-        return "<p class=soft>No epoch has ended yet.</p>"
-    high = min(1.0, max(max(values) * 1.06, 0.1))
-    figures = []
-    for column, lines in panels:
-        title = ", ".join(render.pretty(value) for value in column) or table.title
-        score = "mAP" if "map" in table.metrics else "Dice"
-        chart = charts.curves(lines, title=title, rows=table.rows, high=high, score=score)
-        figures.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
-    legend = "".join(f"<li>{key(i)}{escape(row)}</li>" for i, row in enumerate(table.rows))
-    return f"<ul class=legend>{legend}</ul><div class=multiples>{''.join(figures)}</div>"
-
-
-def _lines(table: Table, entries: Sequence[Entry]) -> list[charts.Line]:
-    lines = []
-    for entry in entries:
-        for run in entry.runs:
-            rows = store.load_metrics(run.folder)
-            scores = [(row["epoch"], store.main_score(row, "val/")) for row in rows]
-            points = tuple((epoch, score) for epoch, score in scores if score is not None)
-            if points:
-                lines.append(charts.Line(table.rows.index(entry.row), run.seed, points))
-    return lines
-
-
 def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
     """Each row against the first row of its column; in a ladder also against the one before."""
     if not comparisons:
@@ -213,6 +184,7 @@ def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
             ("comparison", ""),
             ("Dice difference", " class=n"),
             ("95 % CI", " class=n"),
+            (f"95 % CI, {table.over}s too", " class=n"),
             ("p", " class=n"),
             ("p, Holm", " class=n"),
             (f"{table.over}s", ""),
@@ -239,6 +211,7 @@ def _comparison(comparison: Comparison) -> str:
         f"<tr><td>{escape(column)}</td>"
         f"<th scope=row>{escape(comparison.row)} − {escape(comparison.reference)}</th>"
         f"<td class=n>{minus(f'{100 * test.difference:+.2f}')}</td><td class=n>{minus(ci)}</td>"
+        f"<td class=n>{_wide(test.hierarchical)}</td>"
         f"<td class=n>{_p(test.p)}</td><td class=n>{_p(comparison.p_holm)}</td>"
         f"<td>{escape(', '.join(comparison.seeds))}</td></tr>"
     )
@@ -272,8 +245,17 @@ def card(title: str, value: str, text: str) -> str:
     return f"<div class=card>{head}<p>{escape(text)}</p></div>"
 
 
-def key(row: int) -> str:
-    """The colored dot of a table row."""
+def _wide(interval: tuple[float, float] | None) -> str:
+    """The interval over seeds and patients; there is none for one seed."""
+    if interval is None:
+        return "–"
+    return minus(f"[{100 * interval[0]:+.2f}, {100 * interval[1]:+.2f}]")
+
+
+def key(row: int | None) -> str:
+    """The colored dot of a table row; a row without runs has none."""
+    if row is None:
+        return ""
     return f'<span class=key style="background:{charts.color(row)}"></span>'
 
 

@@ -248,6 +248,7 @@ def _first_line(error: Exception) -> str:
 
 def _broken(path: Path, found: str) -> UserError:
     return UserError(
-        f"{path} {found}, but a run writes this file whole; `semimedref status experiment=NAME` "
-        "shows the cell, and deleting the file lets the same train command write it again"
+        f"{path} {found}: the run is not finished, or the file was damaged; `semimedref status "
+        "experiment=NAME` shows the cell. To make a damaged run again, move its folder away and "
+        "give the same train command"
     )

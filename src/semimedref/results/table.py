@@ -36,6 +36,7 @@ class Run:
     result: store.Result | None
     seed: str
     experiment: tuple[str, ...]
+    problem: str = ""  # why its files cannot be used
 
     @property
     def command(self) -> str:
@@ -59,6 +60,7 @@ class Entry:
     cost: dict[str, float] = field(default_factory=dict)  # counted, trained or not
     reported: dict[str, Reported] = field(default_factory=dict)  # the paper's values, by metric
     gaps: dict[str, Gap] = field(default_factory=dict)  # ours minus the paper's
+    problems: tuple[str, ...] = ()  # what its finished runs lack
 
     @property
     def done(self) -> tuple[Run, ...]:
@@ -102,6 +104,11 @@ class Table:
         return list(dict.fromkeys(entry.row for entry in self.entries))
 
     @property
+    def trained(self) -> list[str]:
+        """Row labels of methods that are built here: the others have the paper's values alone."""
+        return list(dict.fromkeys(entry.row for entry in self.entries if entry.runs))
+
+    @property
     def groups(self) -> list[tuple[tuple[str, ...], list[Entry]]]:
         """Entries by column value: what stands beside each other and is compared."""
         grouped: dict[tuple[str, ...], list[Entry]] = {}
@@ -140,6 +147,8 @@ def build_table(experiment: Experiment) -> Table:
     metrics = scoring.metrics(experiment, runs)
     with Index.open(Path(experiment.run_root)) as index:
         entries = _entries(experiment, runs, metrics, index=index)
+    damaged = [f"Warning: {run.problem}." for run in runs if run.problem]
+    damaged += [f"Warning: {line}." for entry in entries for line in entry.problems]
     return Table(
         name=experiment.name,
         title=experiment.title,
@@ -156,6 +165,7 @@ def build_table(experiment: Experiment) -> Table:
             *notes.notes(experiment, entries),
             *notes.data_warnings(runs),
             *mixture.warnings(entries),
+            *dict.fromkeys(damaged),
         ),
         comparisons=experiment.comparisons,
         remedies=tuple(scoring.remedies(experiment, runs, metrics)),
@@ -178,10 +188,12 @@ def _entries(
             members = grouped.get((column, row), [])
             known = paper.look(row, place) if paper else {}
             if members or known:
-                scores = scoring.scores(experiment, members, metrics, index=index)
+                scores, lacking = scoring.scores(experiment, members, metrics, index=index)
                 gaps = _gaps(experiment, members, scores, known)
                 costs = _cost(members, experiment)
-                entries.append(Entry(row, column, tuple(members), scores, costs, known, gaps))
+                entries.append(
+                    Entry(row, column, tuple(members), scores, costs, known, gaps, lacking)
+                )
     return entries
 
 
@@ -221,7 +233,15 @@ def _is_reconstruction(run: Run) -> bool:
 def read_runs(experiment: Experiment) -> list[Run]:
     """State and result of every cell, in the experiment's order."""
     with Index.open(Path(experiment.run_root)) as index:
-        return [read_run(cell, experiment, index) for cell in experiment.cells]
+        return [_read_sound(cell, experiment, index) for cell in experiment.cells]
+
+
+def _read_sound(cell: Cell, experiment: Experiment, index: Index) -> Run:
+    """A cell whose files are damaged is a failed one: it must not hide the others."""
+    try:
+        return read_run(cell, experiment, index)
+    except UserError as error:
+        return replace(broken_run(cell, experiment), problem=str(error))
 
 
 def read_run(cell: Cell, experiment: Experiment, index: Index | None = None) -> Run:

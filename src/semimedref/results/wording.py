@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from semimedref.results.scoring import Score
 
-_METRICS = {
+METRICS = {
     "dice": "Dice",
     "miou": "mIoU",
     "dice_per_image": "Dice per image",
@@ -40,7 +40,7 @@ _OPTIONS = {"qata_cov19": "QaTa-COV19", "mosmed_plus": "MosMedData+", "posmed": 
 
 def metric(name: str) -> str:
     """A metric's name."""
-    return _METRICS.get(name, name)
+    return METRICS.get(name, name)
 
 
 def option(name: str) -> str:
