@@ -79,6 +79,20 @@ def test_a_file_that_kept_the_name_of_its_parent_is_refused(tmp_path):
         expand(["experiment=mine", f"hydra.searchpath=[file://{tmp_path}]"])
 
 
+def test_another_run_root_costs_no_composition(tmp_path, monkeypatch):
+    first = expand(["experiment=quickstart", "run_root=here"]).cells
+    calls = []
+    real = config.compose
+    monkeypatch.setattr(config, "compose", lambda o, **k: calls.append(o) or real(o, **k))
+    again = expand(["experiment=quickstart", f"run_root={tmp_path}"])
+    assert len(calls) == 1  # the experiment itself; none of its cells
+    assert again.run_root == tmp_path
+    assert [c.signature for c in first] == [c.signature for c in again.cells]
+    for cell in again.cells:
+        assert cell.config == config.resolved(real(list(cell.overrides)))
+        assert cell.config["run_root"] == str(tmp_path)
+
+
 def test_one_ispg_training_gives_three_rows():
     cells = expand(["experiment=ispg_robustness", "dataset=qata_cov19", "ratio=2pct"]).cells
     assert len(cells) == 4 * 3 and len({cell.signature for cell in cells}) == 2 * 3

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 Entry = dict[str, Any]  # row, point, overrides and plain: what a cell is made of
+_ANY_ROOT = "__run_root__"  # stands for the run root in what is kept
 _EXCHANGED = ("seed", "ratio")  # groups of one or two numbers that tables run over
 
 
@@ -36,18 +37,31 @@ def entries(
     fixed: Sequence[str],
     params: Mapping[str, Sequence[str]],
 ) -> list[Entry]:
-    """Every row at every point of the params, from the disk where that is the same as before."""
-    cache = cache_folder() / "expansions" / f"{_cache_key(base, rows, fixed, params)}.json"
+    """Every row at every point of the params, from the disk where that is the same as before.
+
+    Where the runs lie decides nothing: compositions are kept for any run root.
+    """
+    given = [o for o in fixed if o.startswith("run_root=")]
+    others = [o for o in fixed if not o.startswith("run_root=")]
+    cache = cache_folder() / "expansions" / f"{_cache_key(base, rows, others, params)}.json"
     if cache.exists():
-        return list(json.loads(cache.read_text()))
-    composer = _Composer(list(fixed), params)
-    made = [
-        composer.entry(row, changes, dict(zip(params, values, strict=True)))
-        for row, changes in rows.items()
-        for values in itertools.product(*params.values())
-    ]
-    with suppress(UserError):  # a cache that cannot be written only costs time
-        write_atomic(cache, json.dumps(made))
+        text = cache.read_text()
+    else:
+        composer = _Composer([*others, f"run_root={_ANY_ROOT}"], params)
+        text = json.dumps(
+            [
+                composer.entry(row, changes, dict(zip(params, values, strict=True)))
+                for row, changes in rows.items()
+                for values in itertools.product(*params.values())
+            ]
+        )
+        with suppress(UserError):  # a cache that cannot be written only costs time
+            write_atomic(cache, text)
+    root = json.dumps(str(base.run_root))[1:-1]
+    made: list[Entry] = json.loads(text.replace(_ANY_ROOT, root))
+    for entry in made:
+        kept = [o for o in entry["overrides"] if not o.startswith("run_root=")]
+        entry["overrides"] = [*given, *kept]
     return made
 
 
