@@ -35,7 +35,8 @@ def terminal(found: Compared) -> str:
         "",
         *grid(tests, left=2),
         f"95 % CI: patients drawn; p: patients swapped, two-sided, "
-        f"{found.resampling.randomization:,} replicates; Holm over {len(found.differences)} tests",
+        f"{found.resampling.randomization:,} replicates; Holm over "
+        f"{_tests(len(found.differences))}",
         *(f"note: {note}" for note in found.notes),
     ]
     return "\n".join(lines) + "\n"
@@ -143,3 +144,7 @@ def _unit(measure: Measure) -> str:
 
 def _json(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _tests(number: int) -> str:
+    return "1 test" if number == 1 else f"{number} tests"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 _DODGE = 1.015  # seeds of neighboring lines stand beside each other
+_EDGE = 1.15  # room left and right of the shares
 _TALL = 2.1  # inches of a panel
 
 
@@ -103,11 +104,12 @@ def _draw(panels: Panels, rows: list[str], unit: str) -> Canvas:
     across = style.legend_columns(shown, width)
     height = _TALL * lines + 0.5 + 0.16 * -(-len(shown) // across)
     figure, axes = style.canvas(lines, columns, width=width, height=height, sharey=True)
+    ticks = sorted({p.share for found in panels.values() for ps in found.values() for p in ps})
     for ax, (name, found) in zip(axes, panels.items(), strict=False):
         for row, points in found.items():
             _line(ax, points, row, number=shown.index(row), of=len(shown))
-        ticks = sorted({p.share for points in found.values() for p in points})
         ax.set_xscale("log")
+        ax.set_xlim(ticks[0] / _EDGE, ticks[-1] * _EDGE)  # one axis for all panels
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
         ax.grid(axis="y")
