@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.measure import Comparison, compare
+from benchmarks.measure import Comparison, cache_in, compare
 from benchmarks.size import Size
 from semimedref.sweep import Experiment, expand
 
@@ -24,11 +21,11 @@ def _expansion(overrides: list[str], size: Size) -> Comparison:
         empty = (Path(root) / f"empty{i}" for i in count())
 
         def ours() -> Experiment:
-            with _cache(Path(root) / "kept"):
+            with cache_in(Path(root) / "kept"):
                 return expand(overrides)
 
         def obvious() -> Experiment:
-            with _cache(next(empty)):
+            with cache_in(next(empty)):
                 return expand(overrides)
 
         ours()  # fills the cache
@@ -42,17 +39,3 @@ def _expansion(overrides: list[str], size: Size) -> Comparison:
             obvious=("sweep.expand, empty cache", obvious),
             size=size,
         )
-
-
-@contextmanager
-def _cache(folder: Path) -> Iterator[None]:
-    """SEMIMEDREF_CACHE is this folder for a while."""
-    before = os.environ.get("SEMIMEDREF_CACHE")
-    os.environ["SEMIMEDREF_CACHE"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SEMIMEDREF_CACHE"]
-        else:
-            os.environ["SEMIMEDREF_CACHE"] = before

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.size import Size
 
@@ -80,3 +83,17 @@ def _in_turn(
         for way, n, own in zip(ways, calls, times, strict=True):
             own.append(seconds(way, n, clock))
     return times
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """SEMIMEDREF_CACHE is this folder for a while."""
+    before = os.environ.get("SEMIMEDREF_CACHE")
+    os.environ["SEMIMEDREF_CACHE"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SEMIMEDREF_CACHE"]
+        else:
+            os.environ["SEMIMEDREF_CACHE"] = before

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.measure import Comparison, seconds
+from benchmarks.measure import Comparison, cache_in, seconds
 from benchmarks.size import Size
 from semimedref.results import render
 from semimedref.results.comparison import compare_rows
@@ -65,7 +63,7 @@ def _comparison(
 ) -> Comparison:
     """One call with an empty cache, which takes long, and several with the one that it filled."""
     kept: list[str] = []
-    with _cache(next(caches)):
+    with cache_in(next(caches)):
         slow = seconds(lambda: kept.append(way()))
         quick = [seconds(lambda: kept.append(way())) for _ in range(size.least_repeats)]
     if len(set(kept)) != 1:
@@ -146,17 +144,3 @@ def _result(cell: Cell, dice: float) -> dict[str, object]:
         "finished": 1.7e9 + dice,
         "test": {"dice": dice, "miou": dice / (2 - dice), "text_gap": dice / 2},
     }
-
-
-@contextmanager
-def _cache(folder: Path) -> Iterator[None]:
-    """SEMIMEDREF_CACHE is this folder for a while."""
-    before = os.environ.get("SEMIMEDREF_CACHE")
-    os.environ["SEMIMEDREF_CACHE"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SEMIMEDREF_CACHE"]
-        else:
-            os.environ["SEMIMEDREF_CACHE"] = before

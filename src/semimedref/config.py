@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ FILE_KEYS = frozenset({"weights", "tokenizer", "trunk"})  # signed by name and c
 TABLE_KEYS = frozenset({"annotation", "vocabulary", "brain_patients"})  # by content alone
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TRUSTED = ("semimedref.*",)
+_PHANTOM = "semimedref.dataset.phantom."  # nobody's radiographs
 
 
 def config_dir() -> Path:
@@ -159,6 +160,12 @@ def labels(plain: dict[str, Any]) -> dict[str, str]:
         "method": method["_target_"].split(".")[-2],
         "seed": f"s{plain['seed']['value']}",
     }
+
+
+def is_synthetic(plain: Mapping[str, Any]) -> bool:
+    """Whether the images are nobody's: only then may they and their names leave the machine."""
+    target = plain["dataset"].get("_target_", "")
+    return str(target).startswith(_PHANTOM)
 
 
 def register_resolvers() -> None:

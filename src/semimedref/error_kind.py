@@ -6,7 +6,8 @@ tells more kinds apart. The first sentence of ``KINDS`` that fits decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from semimedref.metrics import dice
 
@@ -66,6 +67,15 @@ def error_kind(
     if marked > TWICE * truth:
         return "over-segmented"
     return "under-segmented" if marked * TWICE < truth else "inexact"
+
+
+def kind_of_image(image: Mapping[Any, Any]) -> str:
+    """The kind of a line of ``per_image.csv``, as text or as numbers."""
+    lesions, found, false = (
+        int(image.get(name) or 0) for name in ("lesions", "lesions_found", "lesions_false")
+    )
+    tp, fp, fn = (int(image[name]) for name in ("tp", "fp", "fn"))
+    return error_kind(tp, fp, fn, missed=lesions - found, false=false)
 
 
 def on_wrong_side(truth: np.ndarray, prediction: np.ndarray) -> bool:

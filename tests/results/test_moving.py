@@ -252,17 +252,19 @@ def test_what_could_hold_names_is_left_out_and_said(three, tmp_path, capsys):
     folder = three.root / three.cells[0].name
     (folder / "analysis" / "cases.json").write_text('{"worst": "b-7.png"}')
     (folder / "analysis" / "by_case.json").write_text('{"b-7.png": 0.5}')
-    (folder / "analysis" / "swap.json").write_text('{"crosses": 0.5}')
+    described = {"crosses": 0.5, "title": "Swap of b-7.png", "table": [["b-7.png", 0.5]]}
+    (folder / "analysis" / "swap.json").write_text(json.dumps(described))
     (folder / "analysis" / "swap_per_image.csv").write_text("id,patient,n\nv-1.png,smith,3\n")
     (folder / "analysis" / "swap-test_per_image.csv").write_text("id,patient,n\nb-7.png,smith,3\n")
     packed = pack(folder)
     kept = {name for name in packed.files if name.startswith("analysis/")}
     assert kept == {"analysis/swap.json", "analysis/swap-test_per_image.csv"}
+    assert json.loads(packed.files["analysis/swap.json"]) == {"crosses": 0.5}
     table = list(csv.reader(packed.files["analysis/swap-test_per_image.csv"].decode().splitlines()))
     assert table[1][1].endswith("-p4") and table[1][2] == "3"
     export_command([f"run={folder}", f"out={tmp_path / 'x.zip'}"])
     out = capsys.readouterr().out
-    assert "analysis/cases.json is left out: it holds words" in out
+    assert "analysis/cases.json is left out: it names images, or holds no numbers" in out
     assert "analysis/swap_per_image.csv is left out" in out
 
 

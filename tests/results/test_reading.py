@@ -22,7 +22,7 @@ def test_a_row_reads_its_own_evaluation_of_the_run(lab):
     write(folder, "eval/test-student-true_texts-removed_1-zero.json", {"dice": 0.25, "miou": 0.2})
     (entry,) = build_table(lab.experiment).entries
     assert entry.scores["dice"].values == (0.25,) and entry.scores["dice"].ci is None
-    assert not entry.evaluated
+    assert not entry.plain
 
 
 def test_an_evaluation_that_was_not_made_is_missing_with_its_command(lab):

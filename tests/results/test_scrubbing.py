@@ -3,7 +3,7 @@ import json
 import pytest
 
 from semimedref.results.scrubbing import (
-    is_numbers,
+    numbers_of,
     scrubbed_result,
     scrubbed_run,
     signed_paths,
@@ -21,7 +21,7 @@ CONFIG = {
         "axes": [{"removal": 0.5}],
         "said": "one infected area, upper left lung and/or lower left lung.",
     },
-    "image_encoder": {"weights": "/srv/w/convnext.pt", "other": "/opt/x/y.pt", "near": "~/z/w.pt"},
+    "image_encoder": {"weights": "/srv/w/convnext.pt", "other": "/mnt/x/y.pt", "near": "~/z/w.pt"},
     "trainer": {},
     "tracking": {"uri": "http://ann:secret@node7:5000"},
     "run_root": "/scratch/ann/runs",
@@ -85,11 +85,17 @@ def test_a_path_that_is_signed_is_named():
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({"dice": 0.5, "ci": [0.1, None], "stage 1": {"n": 3}}, True),
-        ({"text": "a sentence"}, False),
-        ({"cases": [{"scan1": 0.5}]}, False),
-        (["smith"], False),
+        ({"dice": 0.5, "ci": [0.1, None], "stage 1": {"n": 3}}, "all"),
+        (
+            {"dice": 0.5, "text": "a sentence", "table": [["row", "Dice"], ["a", 0.5]]},
+            {"dice": 0.5},
+        ),
+        ({"PACL": {"spearman": 0.9, "objective": "PACL"}}, {"PACL": {"spearman": 0.9}}),
+        ({"cases": [{"scan1": 0.5}], "n": 1}, {"n": 1}),
+        ({"cases": {"scan1": 0.5}}, None),
+        ({"smith": 0.5}, None),
     ],
 )
-def test_numbers_under_words_that_name_nobody(content, expected):
-    assert is_numbers(content, but={"scan1", "smith"}) is expected
+def test_numbers_leave_under_words_that_name_nobody(content, expected):
+    found = numbers_of(content, but={"scan1", "smith"})
+    assert found == (content if expected == "all" else expected)

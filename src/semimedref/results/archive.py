@@ -28,9 +28,8 @@ MANIFEST = "manifest.json"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a ZIP knows
 _LEVEL = 6
-_LARGEST = (
-    64 * 2**20
-)  # bytes of one file that is no weights; a test set of 100,000 images has 10 MB
+# Bytes of one file that is no weights; a test set of 100,000 images has 10 MB.
+_LARGEST = 64 * 2**20
 _CHUNK = 2**20
 _RUN_NAME = re.compile(r"(?!\.)[^\x00-\x1f/\\:]+-[0-9a-f]{12}")
 _ENCRYPTED = 0x1
@@ -169,9 +168,10 @@ def _entry(path: Path, run: dict[str, object]) -> Entry:
     """A run of the manifest, with a name that can only be a folder below the run root."""
     try:
         name, signature, listed = str(run["name"]), str(run["signature"]), run["files"]
-        assert isinstance(listed, dict)
+        if not isinstance(listed, dict):
+            raise TypeError(listed)
         files = {str(k): File(str(v["sha256"]), int(v["bytes"])) for k, v in listed.items()}
-    except (KeyError, TypeError, ValueError, AssertionError):
+    except (KeyError, TypeError, ValueError):
         raise _refused(path, f"its {MANIFEST} is not complete") from None
     if not _RUN_NAME.fullmatch(name) or not name.endswith(f"-{signature}"):
         raise _refused(path, f"{name!r} is no name of a run")

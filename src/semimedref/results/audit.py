@@ -15,6 +15,7 @@ from pathlib import Path
 
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
+from semimedref.results.grid import grid
 from semimedref.results.reported import (
     Family,
     PaperTable,
@@ -84,17 +85,10 @@ def pairs_of(table: PaperTable) -> list[Pair]:
 def report(pairs: Sequence[Pair], *, everything: bool) -> str:
     """The cells that do not agree, worst first, and how many do."""
     shown = [p for p in pairs if everything or p.family != "dataset"]
-    head = ("table", "row", "place", "Dice", "mIoU", "D/(2−D)", "apart", "reading")
+    head = ("table", "row", "place", "reading", "Dice", "mIoU", "D/(2−D)", "apart")
     lines = [head, *(_line(p) for p in sorted(shown, key=lambda p: -abs(p.apart)))]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    out = [
-        "  ".join(
-            t.rjust(w) if 3 <= i <= 6 else t.ljust(w)
-            for i, (t, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([*(out if shown else []), "", *_summary(pairs)]) + "\n"
+    out = grid(lines, left=4) if shown else []
+    return "\n".join([*out, "", *_summary(pairs)]) + "\n"
 
 
 def csv_text(pairs: Iterable[Pair]) -> str:
@@ -113,11 +107,11 @@ def _line(pair: Pair) -> tuple[str, ...]:
         pair.table,
         pair.row,
         ", ".join(map(option, pair.place)),
+        _WORDS[pair.family],
         f"{pair.dice:.2f}",
         f"{pair.miou:.2f}",
         f"{expected_miou(pair.dice):.2f}",
         f"{pair.apart:+.2f}",
-        _WORDS[pair.family],
     )
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from semimedref.error_kind import error_kind
+from semimedref.config import is_synthetic
+from semimedref.error_kind import kind_of_image
 from semimedref.results import reading, render, store
 from semimedref.results.table import Entry, Run, Table
-
-_SYNTHETIC = "semimedref.dataset.phantom."
-_LESIONS = ("lesions", "lesions_found", "lesions_false")
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ def of_table(table: Table) -> list[list[Prediction]]:
         of_run(entry, run)
         for entry in table.entries
         for run in entry.done
-        if entry.evaluated and (run.folder / "per_image.csv").is_file()
+        if entry.plain and not entry.problems and (run.folder / "per_image.csv").is_file()
     ]
 
 
@@ -48,12 +45,12 @@ def of_run(entry: Entry, run: Run) -> list[Prediction]:
     patients = {name: number for number, name in enumerate(dict.fromkeys(frame["patient"]), 1)}
     domain = reading.domain_of(run.cell)
     column = ", ".join(render.pretty(value) for value in entry.column)
-    open_names = _synthetic(run)
+    open_names = is_synthetic(run.cell.config)  # else names stay on the machine
     found = []
     for line, image in enumerate(frame.to_dict("records"), start=2):
         if domain and image.get("domain") != domain:
             continue
-        overlay, counted = overlays.get(image["id"]), kind_of(image)
+        overlay, counted = overlays.get(image["id"]), kind_of_image(image)
         found.append(
             Prediction(
                 row=entry.row,
@@ -72,13 +69,6 @@ def of_run(entry: Entry, run: Run) -> list[Prediction]:
     return found
 
 
-def kind_of(image: Mapping[Hashable, Any]) -> str:
-    """The kind of error of a line of ``per_image.csv``."""
-    lesions, hit, false = (int(image.get(name) or 0) for name in _LESIONS)
-    tp, fp, fn = (int(image[name]) for name in store.COUNTS)
-    return error_kind(tp, fp, fn, missed=lesions - hit, false=false)
-
-
 def spread(predictions: Sequence[Prediction], number: int) -> list[Prediction]:
     """Some predictions evenly over the order of Dice, both ends among them, in that order."""
     ordered = sorted(predictions, key=lambda one: (one.dice, one.line))
@@ -86,10 +76,3 @@ def spread(predictions: Sequence[Prediction], number: int) -> list[Prediction]:
         return ordered
     last = len(ordered) - 1
     return [ordered[round(i * last / (number - 1))] for i in range(number)]
-
-
-def _synthetic(run: Run) -> bool:
-    """Whether the images are nobody's: only then may their names leave the machine."""
-    dataset = run.cell.config.get("dataset")
-    target = dataset.get("_target_") if isinstance(dataset, dict) else None
-    return str(target).startswith(_SYNTHETIC)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from semimedref.results.compare import Compared, Difference
+from semimedref.results.grid import grid
 from semimedref.results.measures import Measure
 from semimedref.results.significance import Interval
 
@@ -100,16 +101,6 @@ def bounds(measure: Measure, ci: Interval, *, sign: str = "") -> str:
 def probability(p: float) -> str:
     """A p value to three digits: 2.00e-05, 0.0312."""
     return f"{p:.2e}" if p < 0.001 else f"{p:.3f}"
-
-
-def grid(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Aligned columns: the first ones to the left, numbers to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    sides = ["<"] * left + [">"] * (len(widths) - left)
-    return [
-        "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def _methods(found: Compared, measures: Sequence[Measure]) -> list[str]:

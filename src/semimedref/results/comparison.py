@@ -55,7 +55,7 @@ def _pairs(table: Table, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
 
     Only lines with counts of every image can be: not the reported, not another evaluation.
     """
-    tested = [entry for entry in entries if entry.runs and entry.evaluated]
+    tested = [entry for entry in entries if entry.runs and entry.plain]
     if table.comparisons:
         rows = {entry.row: entry for entry in tested}
         named = (pair for pair in table.comparisons if set(pair) <= rows.keys())

@@ -62,6 +62,6 @@ def _about(path: Path) -> dict[str, object]:
     except (ValueError, OSError) as error:
         raise UserError(
             f"{path} cannot be read ({error}); expected title, caption and table: delete it, or "
-            "let `semimedref figure` write it again"
+            "let `semimedref figures` write it again"
         ) from None
     return about if isinstance(about, dict) else {}

@@ -8,7 +8,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from semimedref.results.compare_text import bounds, grid, probability, score
+from semimedref.results.compare_text import bounds, probability, score
+from semimedref.results.grid import grid
 from semimedref.results.hypotheses import Family, Hypothesis
 from semimedref.results.wording import metric
 from semimedref.results.wording import option as pretty

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from semimedref.config import search_folders
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
 from semimedref.results import render
@@ -19,8 +21,6 @@ from semimedref.results.table import Entry, Table, build_table
 
 if TYPE_CHECKING:
     from semimedref.sweep import Experiment
-
-_SEARCHPATH = "hydra.searchpath="
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,11 @@ def write_overview(overrides: Sequence[str], *, extra: Sequence[Path], run_root:
         run_root: where the runs are.
     """
     finished = {file.parent.name for file in run_root.glob("*/result.json")}
+    from tqdm import tqdm
+
     tables, skipped = [], []
-    for name in _names(overrides) if finished else ():
+    names = tqdm(_names(overrides) if finished else (), disable=not sys.stderr.isatty())
+    for name in names:
         words = [f"experiment={name}", *overrides]
         try:
             experiment = _expanded(words)
@@ -150,6 +153,4 @@ def _names(overrides: Sequence[str]) -> list[str]:
     """All shipped experiments and those of the folder that ``--config-dir`` names."""
     from semimedref.sweep import known_experiments
 
-    found = [one.removeprefix(_SEARCHPATH) for one in overrides if one.startswith(_SEARCHPATH)]
-    folders = [Path(one.strip("[]").removeprefix("file://")) for one in found]
-    return known_experiments(folders)
+    return known_experiments(search_folders(overrides))

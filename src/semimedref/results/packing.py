@@ -101,10 +101,11 @@ def _pack_numbers(path: Path, name: str, packed: Packed, names: set[str]) -> Non
     except ValueError:
         packed.notes.append(f"{name} is left out: it is no JSON")
         return
-    if not scrubbing.is_numbers(content, but=names):
-        packed.notes.append(f"{name} is left out: it holds words, which may be names")
+    numbers = scrubbing.numbers_of(content, but=names) if isinstance(content, dict) else None
+    if not numbers:
+        packed.notes.append(f"{name} is left out: it names images, or holds no numbers")
         return
-    packed.files[name] = _json(content)
+    packed.files[name] = _json(numbers)
 
 
 def _read(path: Path) -> Table:

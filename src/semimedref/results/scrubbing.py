@@ -41,13 +41,30 @@ def signed_paths(run: Mapping[str, object]) -> list[str]:
     return [key for key, text in _texts(run.get("signed"), "") if _PATH.search(text)]
 
 
-def is_numbers(content: object, *, but: Set[str]) -> bool:
-    """Whether a JSON content is numbers under words that are no names of images or patients."""
-    if isinstance(content, Mapping):
-        return not (content.keys() & but) and all(is_numbers(v, but=but) for v in content.values())
-    if isinstance(content, list):
-        return all(is_numbers(value, but=but) for value in content)
-    return not isinstance(content, str)
+def numbers_of(content: Mapping[str, object], *, but: Set[str]) -> dict[str, object] | None:
+    """The numbers of a JSON object: words, which may be names, and lists with words are left out.
+
+    None where a key is the name of an image or a patient.
+    """
+    if content.keys() & but:
+        return None
+    kept: dict[str, object] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            inner = numbers_of(value, but=but)
+            if inner is None:
+                return None
+            kept |= {key: inner} if inner else {}
+        elif _names_nothing(value):
+            kept[key] = value
+    return kept
+
+
+def _names_nothing(value: object) -> bool:
+    """Whether a value holds neither words nor objects, at any depth."""
+    if isinstance(value, list):
+        return all(map(_names_nothing, value))
+    return not isinstance(value, str | Mapping)
 
 
 def _config(run: Mapping[str, object]) -> object:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from semimedref import config
 from semimedref.errors import UserError
 from semimedref.results import store
-from semimedref.results.index import Index
+from semimedref.results.grid import grid
 from semimedref.results.render import percent, place, pretty
-from semimedref.results.table import Run, broken_run, column_of, read_run
+from semimedref.results.table import Run, column_of, read_runs
 
 if TYPE_CHECKING:
-    from semimedref.sweep import Cell, Experiment
+    from semimedref.sweep import Experiment
 
 _SIGNS: dict[store.State, str] = {
     "done": "✓ done",
@@ -27,22 +27,22 @@ _SIGNS: dict[store.State, str] = {
 def render_status(experiment: Experiment) -> str:
     """Row × column × seed with each cell's state, the counts, and the reason of each failure."""
     seeds = list(dict.fromkeys(cell.point.get(experiment.over, "") for cell in experiment.cells))
-    grid: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
+    found: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
     counts: Counter[store.State] = Counter()
     failures = []
     for cell, (run, problem) in zip(experiment.cells, _looked(experiment), strict=True):
         counts[run.state] += 1
         column = column_of(cell, experiment)
-        line = grid.setdefault((column, cell.row), dict.fromkeys(seeds, ""))
+        line = found.setdefault((column, cell.row), dict.fromkeys(seeds, ""))
         line[run.seed] = _describe(run)
         if problem:
             failures.append(f"{place(cell.row, column)}, {run.seed}: {problem}")
             failures.append(f"    {run.command}")
     lines = [[*experiment.columns, "method", *seeds]]
-    order = list(dict.fromkeys(column for column, _ in grid))
-    for (column, row), states in sorted(grid.items(), key=lambda item: order.index(item[0][0])):
+    order = list(dict.fromkeys(column for column, _ in found))
+    for (column, row), states in sorted(found.items(), key=lambda item: order.index(item[0][0])):
         lines.append([*(pretty(value) for value in column), row, *states.values()])
-    parts = [_counts(experiment, counts), "", *_aligned(lines)]
+    parts = [_counts(experiment, counts), "", *grid(lines, left=len(lines[0]))]
     if failures:
         parts += ["", "Failures, each with the command that tries again:", *failures]
     return "\n".join(parts) + "\n"
@@ -72,17 +72,17 @@ def print_overview(overrides: list[str]) -> None:
 
 def _looked(experiment: Experiment) -> list[tuple[Run, str]]:
     """Every cell's run, in order, and what is wrong with it."""
-    with Index.open(experiment.run_root) as index:
-        return [_look(cell, experiment, index) for cell in experiment.cells]
+    return [(run, run.problem or _failure(run)) for run in read_runs(experiment)]
 
 
-def _look(cell: Cell, experiment: Experiment, index: Index) -> tuple[Run, str]:
-    """A cell's run and what is wrong with it; a broken file is a failure, not an end."""
+def _failure(run: Run) -> str:
+    """Why the last attempt failed; a broken note of it is said as it is."""
+    if run.state != "failed":
+        return ""
     try:
-        run = read_run(cell, experiment, index)
-        return run, store.load_failure(run.folder) if run.state == "failed" else ""
+        return store.load_failure(run.folder)
     except UserError as error:
-        return broken_run(cell, experiment), str(error)
+        return str(error)
 
 
 def _describe(run: Run) -> str:
@@ -108,11 +108,3 @@ def _counts(experiment: Experiment, counts: Counter[store.State]) -> str:
     parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
     note = f" ({shared} shared between rows)" if shared else ""
     return f"{experiment.name}: {total} cells{note}, {', '.join(parts) or 'nothing to do'}"
-
-
-def _aligned(lines: list[list[str]]) -> list[str]:
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]

@@ -73,7 +73,7 @@ class Entry:
         return len(self.done) == len(self.runs)
 
     @property
-    def evaluated(self) -> bool:
+    def plain(self) -> bool:
         """Whether the line shows the plain test of its runs, which ``per_image.csv`` holds."""
         return all(reading.axis_of(run.cell) is None for run in self.runs)
 

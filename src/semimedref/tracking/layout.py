@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 
 from semimedref.config import labels
-from semimedref.error_kind import error_kind
+from semimedref.error_kind import kind_of_image
 
 VERSION = "2"  # raised when names or places change: runs of another layout are mirrored anew
 TABLE = "per_image.json"
@@ -74,7 +74,7 @@ def image_table(per_image: str, *, names: bool) -> str | None:
         [
             one["id"] if names else f"line {line}",
             float(one["dice"]),
-            _kind(one),
+            kind_of_image(one),
             one.get("position") or "",
             patients[one["patient"]],
             *(int(one[key]) for key in _COUNTS),
@@ -92,11 +92,3 @@ def _value(text: str) -> float | str | None:
         return float(text)
     except ValueError:
         return text or None
-
-
-def _kind(image: Mapping[str, str]) -> str:
-    lesions, found, false = (
-        int(image.get(key) or 0) for key in ("lesions", "lesions_found", "lesions_false")
-    )
-    counts = (int(image[key]) for key in _COUNTS)
-    return error_kind(*counts, missed=lesions - found, false=false)

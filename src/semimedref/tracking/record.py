@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from semimedref.config import labels
+from semimedref.config import is_synthetic, labels
 from semimedref.errors import UserError
 from semimedref.files import is_locked
 from semimedref.tracking import layout
@@ -19,7 +19,6 @@ from semimedref.tracking import layout
 _KEY_LENGTH = 250
 _VALUE_LENGTH = 500
 _NOT_METRICS = ("step", "time")  # MLflow has both beside each value
-_PHANTOM = "semimedref.dataset.phantom."  # nobody's radiographs
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ class Record:
 
     def shows(self, images: str) -> bool:
         """Whether pictures, reports and names of images may leave the folder."""
-        phantom = self.run["config"]["dataset"]["_target_"].startswith(_PHANTOM)
-        return images == "always" or (images == "phantom" and phantom)
+        nobody = is_synthetic(self.run["config"])
+        return images == "always" or (images == "phantom" and nobody)
 
     def files(self, images: str) -> dict[str, Path]:
         """Artifact path to file; overlays (with their reports) only where `images` allows."""

@@ -86,10 +86,11 @@ def draw_mixes(mixes: Sequence[Mix], *, of: int, name: str, source: str) -> Figu
     return Figure(
         title="Mixing examples",
         caption=(
-            f"T-PatchMix with the teacher of {name}: recipient with its sentence, donor with its "
-            "own and the lesion score r of the patch, mixed image with the sentence that is true "
-            "then (the patch is framed; without jitter and blur), and pseudo-mask before and "
-            f"after (yellow: pseudo-masks have no truth). {len(mixes)} of the {of} patches that "
+            f"T-PatchMix-hybrid with the teacher of {name}: recipient with its sentence, donor "
+            "with its own and the lesion score r of the patch, mixed image with the mixed "
+            "sentence, which gains the whole phrase that the patch came from (the patch is "
+            "framed; without jitter and blur), and pseudo-mask before and after (yellow: "
+            f"pseudo-masks have no truth). {len(mixes)} of the {of} patches that "
             "pass the lesion gate in one pass over the unlabeled training images, chosen by a "
             "rule: those at the 10 %, 50 % and 90 % quantiles of the lesion score r, ties by id."
         ),

@@ -6,10 +6,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from semimedref.errors import UserError
-from semimedref.results import render
+from semimedref.results import render, wording
 from semimedref.results.table import Entry, Score, Table
 
-_NAMES = {"dice": "Dice", "miou": "mIoU", "map": "mAP", "auroc": "AUROC", "f1": "F1"}
 INTERVAL = (
     "95 % bootstrap intervals: patients are drawn, and with several seeds, seeds and patients"
 )
@@ -27,7 +26,7 @@ def label(metric: str) -> str:
 
 def metric_name(metric: str) -> str:
     """The metric as it is written."""
-    return _NAMES.get(metric, metric.replace("_", " "))
+    return wording.metric(metric)
 
 
 def percent(value: float | None) -> float | None:
