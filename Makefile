@@ -5,11 +5,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 QUICK  := experiment=quickstart
 
-.PHONY: help setup run test lint bench clean constraints
+.PHONY: help setup run test lint bench gpu-check clean constraints
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | awk -F: '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | awk -F: '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## virtual environment with exact versions
 
@@ -36,6 +36,9 @@ lint: setup  ## ruff and mypy
 
 bench: setup  ## speed as ratios against the obvious way
 	$(BIN)/python -m benchmarks
+
+gpu-check: setup  ## the first hour on a GPU, right, repeatable, fast? a report to send
+	@$(BIN)/semimedref gpu-check
 
 constraints: setup  ## renew constraints.txt from what is installed
 	@{ echo "# Exact versions of everything that is installed, so that two machines get the same."; echo "# Renewed by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' | sort -f; } > constraints.new && mv constraints.new constraints.txt

@@ -24,6 +24,7 @@ NAMES = (
     "bootstrap",
     "expansion",
     "results",
+    "tracking",
     "student_pass",
     "step",
 )

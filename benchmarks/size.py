@@ -29,6 +29,7 @@ class Size:
     stored: tuple[int, int, int]  # rows, columns and seeds of a table whose runs are all finished
     stored_patients: int  # of their test set, four images each
     steps: dict[str, tuple[str, ...]]  # overrides by label, for the whole step
+    tracked: int  # epochs that are mirrored
     paper_batch: int  # labeled images of the step at the paper's shapes, and as many unlabeled
 
 
@@ -58,6 +59,7 @@ FULL = Size(
         "CPU scale": ("dataset=phantom", "scale=cpu", *_MACHINE),
         PAPER: ("dataset=phantom", "scale=paper", *_RANDOM, *_MACHINE),
     },
+    tracked=50,
     paper_batch=4,
 )
 
@@ -78,5 +80,6 @@ TINY = Size(
     stored=(2, 2, 2),
     stored_patients=6,
     steps={"smoke size": ("dataset=phantom_tiny", "scale=smoke", *_MACHINE)},
+    tracked=3,
     paper_batch=2,
 )

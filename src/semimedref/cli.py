@@ -9,6 +9,7 @@ from importlib import import_module
 
 _COMMANDS = {
     "train": ("semimedref.train", "train_command", "train one run, or with -m a whole table"),
+    "plan": ("semimedref.planning.commands", "plan_command", "cells, GPU hours, memory and disk that an experiment will cost"),
     "status": ("semimedref.results.commands", "status_command", "which cells are done, running, failed or missing"),
     "table": ("semimedref.results.commands", "table_command", "the table of an experiment"),
     "figures": ("semimedref.results.figure.commands", "figures_command", "every figure of an experiment: SVG, PDF, PNG, caption and numbers"),
@@ -25,8 +26,12 @@ _COMMANDS = {
     "diff": ("semimedref.results.commands", "diff_command", "the config keys in which two runs, rows or options differ"),
     "export": ("semimedref.results.moving", "export_command", "pack finished runs to move them, without images and names"),
     "import": ("semimedref.results.moving", "import_command", "unpack runs that another machine has exported"),
+    "gpu-check": ("semimedref.gpu_check.command", "gpu_check_command", "the first hour on a GPU: is it right, repeatable and fast?"),
     "completion": ("semimedref.completion", "completion_command", "print a completion script for bash or zsh"),
 }  # fmt: skip
+
+# For launchers; not shown to anybody.
+_HIDDEN = {"_cell": ("semimedref.launch.cell", "cell_command", "")}
 
 _EXAMPLES = {
     "train": """\
@@ -37,9 +42,16 @@ semimedref train -m experiment=quickstart               # every cell of a table;
 semimedref train -m experiment=quickstart only=0        # its first cell; only='Baseline' its first row
 semimedref train -m experiment=quickstart retry_failed=true on_error=stop
 semimedref train -m experiment=quickstart hydra/launcher=joblib
+semimedref train -m experiment=search_phantom           # a search by Optuna; again: only the trials that are missing
 semimedref train --cfg job                              # print the configuration
 semimedref train --config-dir my_conf model=my_net 'trusted_packages=[my_lab]'
 The same command continues an interrupted run and does nothing when it is done.""",
+    "plan": """\
+semimedref plan experiment=main                         # an estimate for what is not done yet; nothing is started
+semimedref plan experiment=main gpu=a100 gpu.at_once=8  # conf/gpu: a100 v100 rtx3090 rtx4090 h100 own
+semimedref plan experiment=main why=true out=plan.csv   # the formulas; the numbers as a file
+semimedref plan                                         # all experiments, shared runs once
+semimedref train -m experiment=main dry_run=true        # the same, in place of a sweep""",
     "status": "semimedref status experiment=quickstart\nsemimedref status                                       # all experiments, a line each",
     "table": """\
 semimedref table experiment=quickstart                  # printed, and written as Markdown, CSV and LaTeX
@@ -84,7 +96,7 @@ semimedref data show dataset=phantom out=sheet.png      # a contact sheet; cases
 semimedref data verify dataset=qata_cov19 dataset.root=FOLDER        # is it the published partition, are all files sound?
 semimedref data prepare dataset=mosmed_plus dataset.root=FOLDER out=partitions   # the partition as CSV, with hashes
 Without dataset.root=: SEMIMEDREF_QATA_COV19=FOLDER, or `roots:` in ~/.config/semimedref/config.yaml.""",
-    "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000",
+    "sync": "semimedref sync                               # all runs; run=RUN for one\nsemimedref sync tracking.uri=http://127.0.0.1:5000\nsemimedref sync verify=true                   # compare every value and file, also of runs that were sent whole",
     "ui": "semimedref ui                                 # tracking.ui_port=5001 for another port",
     "diff": "semimedref diff RUN_A RUN_B\nsemimedref diff experiment=quickstart 'Baseline' '+ T-S EMA'\nsemimedref diff preset=paper preset=release",
     "export": """\
@@ -93,6 +105,11 @@ semimedref export experiment=quickstart out=quickstart.zip
 semimedref export run=RUN,RUN out=two.zip weights=true  # with weights, for predict and evaluate
 Patients and images are numbered, paths taken out, pictures never packed: docs/moving_results.md.""",
     "import": "semimedref import archive=runs.zip                     # run_root=FOLDER for another place than multirun/",
+    "gpu-check": """\
+semimedref gpu-check                                    # all checks, under an hour, and a report to send
+semimedref gpu-check only=sync,amp out=FOLDER           # some of: machine flags matmul locked determinism sync loader speed amp compile
+semimedref gpu-check gpu_check=rehearsal                # small and on a CPU: does the check itself work?
+Exit code: 0 all is well, 1 a check failed, 3 there is no GPU. docs/gpu_check.md says what each check asks.""",
     "completion": 'eval "$(semimedref completion bash)"',
 }  # fmt: skip
 
@@ -109,6 +126,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"semimedref {__version__}")
         return 0
     name, rest = args[0], args[1:]
+    if name in _HIDDEN:
+        return _run(name, rest)
     if name not in _COMMANDS:
         return _fail(f"unknown command '{name}': expected one of {', '.join(_COMMANDS)}")
     if any(a in ("-h", "--help") for a in rest):
@@ -118,12 +137,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(name: str, rest: list[str]) -> int:
-    module, function, _ = _COMMANDS[name]
-    if name != "train":
+    module, function, _ = (_COMMANDS | _HIDDEN)[name]
+    if name not in ("train", *_HIDDEN):
         rest = _searchpath(rest)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     try:
+        if any("://" in word for word in rest):
+            import_module("semimedref.address").check_words(rest)
         return getattr(import_module(module), function)(rest)
     except KeyboardInterrupt:
         return _fail("interrupted", code=130)

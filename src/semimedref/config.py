@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from semimedref.address import check_address
 from semimedref.errors import UserError
 from semimedref.text.vocabulary import names_file
 
@@ -95,7 +96,9 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     plain = OmegaConf.to_container(cfg, resolve=False)
     plain.pop("hydra", None)
     kept = OmegaConf.masked_copy(cfg, list(plain))
-    return OmegaConf.to_container(kept, resolve=True)
+    values = OmegaConf.to_container(kept, resolve=True)
+    check_address((values.get("tracking") or {}).get("uri"))  # before anything is written
+    return values
 
 
 def signed(plain: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+COMMIT_FILE = "COMMIT"  # in the package: what a copy of the code was copied from
 _PACKAGES = ("torch", "numpy", "timm", "transformers", "hydra-core", "omegaconf")
 
 
@@ -29,6 +30,8 @@ def environment() -> dict[str, str]:
 def git_commit() -> str | None:
     """The commit of the checkout, with ``-dirty`` if it has changes; None outside a checkout."""
     here = Path(__file__).parent
+    with contextlib.suppress(OSError):  # a copy may lie inside another checkout
+        return (here / COMMIT_FILE).read_text().strip() or None
     command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

@@ -2,17 +2,82 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from semimedref.errors import UserError
+
+log = logging.getLogger(__name__)
+
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a disk without file locks answers
+
+
+def partial_of(path: Path) -> Path:
+    """A name beside a path that no other process of any node writes to."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.partial")
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file; others wait. On a disk without locks, nobody waits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            log.warning("%s: this disk has no file locks; work may be done twice", path.parent)
+            yield
+            return
+        try:
+            yield
+        finally:
+            # Closing is not enough: a loader worker forked meanwhile has a copy of the handle.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, moved into place at the end; another process may have been first."""
+    partial = partial_of(folder)
+    for left in folder.parent.glob(f".{folder.name}.{socket.gethostname()}.*.partial"):
+        if not lives(int(left.name.split(".")[-2])) or left == partial:
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process on this node."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Replace a file in one move, after its bytes are on the disk; folders are made."""
     data = content.encode() if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import logging
 import math
-import os
-import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
+from semimedref.owner import LOCK, Owner, owned
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     import numpy as np
 
-# Lock handles of this process. Forked children (loader workers) close their copies, or a lock would
-# outlive a killed trainer until its workers notice.
-_HELD: set[int] = set()
-_LOCK_TRIES, _LOCK_PAUSE = 5, 0.06  # ``status`` holds a shared lock for an instant
 IMPORTED = "imported.json"  # in the folder of a run that was trained on another machine
 
 
@@ -77,33 +69,17 @@ class RunFolder:
             )
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the run for this process; the kernel lets go when the process ends, however."""
+    def locked(self) -> Iterator[Owner]:
+        """Hold the run for this process; a process that died holds nothing."""
         try:
-            file = (self.path / ".lock").open("a+")
+            with owned(self.path) as me:
+                yield me
         except OSError as error:
+            if error.filename is None or Path(str(error.filename)).name != LOCK:
+                raise
             raise UserError(
                 f"cannot write in {self.path} ({error.strerror}): set run_root=FOLDER"
             ) from error
-        with file:
-            try:
-                _take(file)
-            except OSError as error:
-                file.seek(0)
-                raise UserError(
-                    f"{self.name} is being trained already by {_holder(file.read())}: "
-                    f"{self.path / 'train.log'} shows its progress"
-                ) from error
-            _HELD.add(file.fileno())
-            file.truncate(0)
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
-            file.write(json.dumps(holder))
-            file.flush()
-            try:
-                yield
-            finally:
-                _HELD.discard(file.fileno())
-                fcntl.flock(file, fcntl.LOCK_UN)
 
     @contextmanager
     def logging(self) -> Iterator[None]:
@@ -131,9 +107,16 @@ class RunFolder:
         """Write a JSON file atomically."""
         write_atomic(self.path / name, json.dumps(content, indent=1) + "\n")
 
-    def write_failure(self, error: str, trace: str) -> None:
-        """Remember why the attempt failed; not even a full disk may hide the first error."""
+    def write_failure(self, error: str, trace: str, *, lost: bool = False) -> None:
+        """Remember why the attempt failed; not even a full disk may hide the first error.
+
+        Args:
+            error: what went wrong.
+            trace: where.
+            lost: whether the process was taken away, so that trying again is no surprise.
+        """
         record = {"error": " ".join(error.split()), "traceback": trace, "time": time.time()}
+        record |= {"lost": True} if lost else {}
         try:
             self.write_json("failure.json", record)
         except UserError as second:
@@ -176,31 +159,3 @@ def _number(value: float) -> str:
     if math.isnan(value):
         return ""
     return str(int(value)) if value == int(value) else f"{value:.6f}"
-
-
-def _holder(text: str) -> str:
-    try:
-        found = json.loads(text)
-        return f"process {found['pid']} on {found['host']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
-
-
-def _drop_locks() -> None:
-    for handle in _HELD:
-        os.close(handle)
-
-
-os.register_at_fork(after_in_child=_drop_locks)
-
-
-def _take(file: TextIO) -> None:
-    """Take the lock, with a few tries against readers that look at it for an instant."""
-    for attempt in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError:
-            if attempt == _LOCK_TRIES - 1:
-                raise
-            time.sleep(_LOCK_PAUSE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from semimedref.cores import own_cores
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 
@@ -81,7 +82,7 @@ def build_hardware(
         if value is not None and value < 1:
             raise UserError(f"hardware.{key}={value}: expected a whole number from 1 on")
     if threads is None:
-        threads = len(os.sched_getaffinity(0))
+        threads = own_cores()
     return Hardware(
         device=torch.device(device),
         threads=threads,

@@ -40,13 +40,13 @@ class Interrupts:
 
     def leave(self, message: str) -> None:
         """Leave after saving; an earlier handler (submitit's requeue) gets its turn."""
+        print(message, flush=True)
         number = self.received or signal.SIGTERM
         previous = self._previous.get(number)
         if _is_foreign(previous):
             for other, handler in self._previous.items():
                 signal.signal(other, handler)
             previous(number, self._frame)
-        print(message, flush=True)
         raise Interrupted(128 + number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semimedref import checkpoint, config
+from semimedref import config
 from semimedref.combinations import check_combination
 from semimedref.errors import UserError
 from semimedref.folder import RunFolder, refuse_without_weights
+from semimedref.owner import Owner, check
+from semimedref.search.watch import Stopped, Watch
 from semimedref.tracking import open_mirror
 
 if TYPE_CHECKING:
@@ -43,9 +45,10 @@ def run(cfg: DictConfig) -> float:
     folder.check_same(config.signed(plain))
     if folder.result() is not None:
         return _finished(folder)
-    with folder.locked(), folder.logging():
+    with folder.locked() as me, folder.logging():
         if folder.result() is not None:  # another process finished it meanwhile
             return _finished(folder)
+        watch = Watch.open(folder.path, plain)
         folder.clear_failure()
         folder.write_json(
             "run.json",
@@ -62,7 +65,10 @@ def run(cfg: DictConfig) -> float:
         mirror = open_mirror(folder.path, plain)
         mirror.notify()
         try:
-            result = _train_and_test(cfg, plain, folder, mirror.notify)
+            result = _train_and_test(cfg, plain, folder, me, watch.after(mirror.notify))
+        except Stopped as stop:  # by a search; the same run without it goes on from here
+            log.info("%s: %s", stop, folder.path / "stopped.json")
+            return stop.value
         except Exception as error:
             folder.write_failure(str(error), traceback.format_exc())
             raise
@@ -88,19 +94,22 @@ def _train_and_test(
     cfg: DictConfig,
     plain: dict[str, Any],
     folder: RunFolder,
+    me: Owner,
     on_epoch: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
+    from semimedref import checkpoint
     from semimedref.environment import reset_peak_memory
     from semimedref.final_test import final_test
 
     reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
     parts = Parts.build(cfg)
-    trainer = parts.trainer(folder.path, on_epoch)
+    trainer = parts.trainer(folder.path, on_epoch, guard=lambda: check(folder.path, me))
     best = trainer.fit()
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
     result = parts.describe(plain, folder, trainer, best)
     result["test"] = final_test(parts, folder)
+    check(folder.path, me)
     folder.write_json("result.json", result)
     (folder.path / "last.pt").unlink(missing_ok=True)
     shown = [f"{k} {100 * result['test'][k]:.2f}" for k in _SHOWN if k in result["test"]]
@@ -141,7 +150,7 @@ class Parts:
         chosen = range(len(whole)) if places is None else places
         return Pool(whole, tuple(chosen), self.cfg.scale.image_side, masks)
 
-    def trainer(self, folder: Path, on_epoch: Any) -> Trainer:  # noqa: ANN401
+    def trainer(self, folder: Path, on_epoch: Any, *, guard: Any = None) -> Trainer:  # noqa: ANN401
         """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
         from semimedref.axis import Axis
         from semimedref.trainer import Trainer
@@ -162,6 +171,7 @@ class Parts:
             hardware=self.hardware,
             folder=folder,
             on_epoch=on_epoch,
+            guard=guard,
         )
 
     def counts(self, split: str, *, weights: str = "student", texts: str = "true") -> Any:  # noqa: ANN401

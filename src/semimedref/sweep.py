@@ -17,6 +17,8 @@ from semimedref.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from semimedref.search.view import View
+
 REPORTED = "reported"  # instead of a row's overrides: its method is not built, the paper's value is
 OF_ROWS = "row"  # in ``table.evaluations``: what is read for a row, and not for a column
 
@@ -64,12 +66,18 @@ class Experiment:
     scale: str = ""  # the paper's values stand beside results of the scale "paper" alone
     places: tuple[dict[str, str], ...] = ()  # data set, ratio and columns of every column
     statistics: dict[str, Any] = field(default_factory=dict)  # how intervals and tests are drawn
+    search: View | None = None  # of a search: its cells are the trials so far, and it has no table
 
 
 def expand(overrides: list[str]) -> Experiment:
     """Every cell of an experiment, e.g. for ``["experiment=quickstart", "ratio=2pct"]``."""
     fixed, swept = _split(overrides)
     base = config.compose(fixed)
+    if "search" in base:
+        from semimedref.search.view import as_experiment
+
+        _check_name(base, fixed)
+        return as_experiment(base, overrides)
     if "table" not in base:
         raise UserError(
             "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "

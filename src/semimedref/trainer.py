@@ -53,9 +53,11 @@ class Trainer:
         hardware: Hardware,
         folder: Path,
         on_epoch: Callable[[], None],
+        guard: Callable[[], None] | None = None,
     ) -> None:
         self.config, self.method, self.valid = config, method, valid
         self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
+        self.guard = guard or (lambda: None)  # raises where another process has the folder now
         self.steps_per_epoch = _epoch_length(config, method, len(labeled), len(unlabeled))
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
@@ -159,6 +161,7 @@ class Trainer:
         row |= {f"val/{k}": v for k, v in scores.items()}
         row |= {"seconds": round(self.elapsed, 2), "time": time.time()}
         reached = row[self.score]
+        self.guard()
         if reached > self.best[self.score]:
             self.best |= {"epoch": epoch, self.score: reached}
             pooled = f"val/{self.method.selects}"  # over all domains together, where there are some
@@ -232,6 +235,7 @@ class Trainer:
 
     def _save(self) -> None:
         self._check_finite()
+        self.guard()
         rows = self.step // self.steps_per_epoch
         state = {
             "step": self.step,

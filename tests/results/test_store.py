@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from semimedref.errors import UserError
+from semimedref.files import is_locked
 from semimedref.results import store
 
 HOLD_LOCK = """
@@ -55,10 +56,10 @@ def test_lock_held_by_another_process_means_running_until_it_dies(lab):
 def test_looking_at_a_lock_leaves_it_free(lab):
     folder = lab.start(lab.cell())
     (folder / ".lock").touch()
-    assert not store.is_locked(folder / ".lock")
+    assert not is_locked(folder / ".lock")
     with (folder / ".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if somebody still holds it
-        assert store.is_locked(folder / ".lock")
+        assert is_locked(folder / ".lock")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"status": "done", "config": {}}'])
@@ -125,4 +126,4 @@ def test_two_readers_do_not_take_each_other_for_a_run(tmp_path):
     (tmp_path / ".lock").touch()
     with (tmp_path / ".lock").open() as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
-        assert not store.is_locked(tmp_path / ".lock")
+        assert not is_locked(tmp_path / ".lock")

@@ -57,7 +57,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for(url, process, seconds=90):
+def wait_for(url, process, seconds=240):
     """Until the server answers."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit and process.poll() is None:

@@ -1,6 +1,7 @@
 """A training never waits for MLflow and never fails with it."""
 
 import logging
+import random
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from live_mlflow import free_port, history, python_env, store_at
 
 from semimedref.tracking import NullMirror, open_mirror, prepare_store
 from semimedref.tracking.commands import sync
+from semimedref.tracking.sync import Feed
 
 LOGGER = "semimedref.tracking.mirror"
 
@@ -70,7 +72,8 @@ def test_close_gives_up_in_time_and_says_so(root, store, caplog):
 
 
 def test_failures_are_retried_only_after_a_growing_pause(tmp_path, caplog):
-    cfg = fake_runs.config(tmp_path, uri="http://127.0.0.1:1", backoff_seconds=3600)
+    patience = {"backoff_seconds": 3600, "spread_seconds": 0}
+    cfg = fake_runs.config(tmp_path, uri="http://127.0.0.1:1", **patience)
     folder = fake_runs.start_run(tmp_path, 1, cfg)
     mirror = open_mirror(folder, cfg)
     mirror.notify()
@@ -82,6 +85,82 @@ def test_failures_are_retried_only_after_a_growing_pause(tmp_path, caplog):
     assert not mirror.close()  # the end is worth one more try
     assert mirror._failures == 2
     assert len(warnings(caplog)) == 1
+
+
+def test_a_server_that_is_back_is_caught_up_before_the_next_epoch(root, store):
+    """Epochs can take half an hour: the mirror does not wait for one to try again."""
+    cfg = fake_runs.config(root, backoff_seconds=0.2)
+    folder = fake_runs.start_run(root, 1, cfg)
+    fake_runs.write_epochs(folder, [1])
+    database, away = root / "mlflow.db", root / "away.db"
+    database.rename(away)
+    database.mkdir()  # a store that cannot be opened
+    mirror = open_mirror(folder, cfg)
+    mirror.notify()
+    wait_until(lambda: mirror._failures >= 2)
+    database.rmdir()
+    away.rename(database)
+    wait_until(lambda: mirror._complete)
+    assert history(store)[folder.name] == [(50, 0.5)]
+    assert mirror.close()
+
+
+def test_jobs_that_start_or_fail_together_come_back_at_different_times(tmp_path):
+    """Drawn from a generator of their own: a training checkpoints Python's global one."""
+    cfg = fake_runs.config(tmp_path, uri="http://127.0.0.1:1", spread_seconds=8)
+    before = random.getstate()
+    mirrors = [open_mirror(tmp_path / f"run{number}", cfg) for number in range(100)]
+    starts = sorted(mirror._spread() for mirror in mirrors)
+    assert 0 <= starts[0] < 1 and 7 < starts[-1] <= 8
+    assert len(set(starts)) == 100
+    pauses = []
+    for mirror in mirrors:
+        mirror._failures = 2000  # a server that was away for a week
+        started = time.monotonic()
+        mirror._fail(ConnectionRefusedError("refused"))
+        pauses.append(mirror._next_try - started)
+    assert 150 <= min(pauses) < 160 and 290 < max(pauses) <= 300.1
+    assert random.getstate() == before
+    on_disk = open_mirror(tmp_path / "run", fake_runs.config(tmp_path, spread_seconds=8))
+    assert on_disk._spread() == 0
+
+
+def test_closing_does_not_wait_for_the_start_or_the_end_of_a_pause(root, store):
+    cfg = fake_runs.config(root, backoff_seconds=3600)
+    folder = fake_runs.start_run(root, 1, cfg)
+    mirror = open_mirror(folder, cfg)
+    mirror._spread = lambda: 3600.0
+    mirror.notify()
+    assert mirror.close(60)
+    assert folder.name in history(store)
+
+
+def test_an_epoch_is_one_request(root, store, monkeypatch):
+    cfg = fake_runs.config(root)
+    folder = fake_runs.start_run(root, 1, cfg)
+    feed = Feed(folder, store)
+    with fake_runs.training(folder):
+        fake_runs.write_epochs(folder, [1])
+        feed.push()
+        calls = count_calls(store.client, monkeypatch)
+        for epoch in (2, 3):
+            fake_runs.write_epochs(folder, [epoch])
+            assert feed.push() == 5
+        assert feed.push() == 0
+    assert calls == ["log_batch", "log_batch"]
+    assert len(history(store)[folder.name]) == 3
+
+
+def count_calls(client, monkeypatch):
+    """The names of the client's methods as they are called."""
+    calls = []
+    names = [name for name in dir(type(client)) if not name.startswith("_")]
+    for name in names:
+        method = getattr(client, name)
+        if callable(method):
+            wrapped = lambda *a, _n=name, _m=method, **k: (calls.append(_n), _m(*a, **k))[1]  # noqa: E731
+            monkeypatch.setattr(client, name, wrapped)
+    return calls
 
 
 def test_a_broken_folder_or_a_bad_address_is_one_warning(tmp_path, caplog):
@@ -111,7 +190,7 @@ def test_server_down_at_start_costs_nothing_and_sync_fills_it_later(
     tmp_path, server, caplog, capfd
 ):
     server.kill()
-    cfg = fake_runs.config(tmp_path, uri=server.uri, backoff_seconds=0)
+    cfg = fake_runs.config(tmp_path, uri=server.uri, backoff_seconds=0.1, spread_seconds=0)
     folder = fake_runs.start_run(tmp_path, 1, cfg, row="Baseline")
     fake_runs.write_overlays(folder)
     mirror = open_mirror(folder, cfg)
@@ -146,7 +225,8 @@ def test_server_down_at_start_costs_nothing_and_sync_fills_it_later(
 @pytest.mark.slow
 def test_server_killed_in_the_middle_loses_nothing(tmp_path, server, caplog):
     server.start()
-    cfg = fake_runs.config(tmp_path, uri=server.uri, experiment_name="middle", backoff_seconds=0)
+    patience = {"backoff_seconds": 0.1, "spread_seconds": 0}
+    cfg = fake_runs.config(tmp_path, uri=server.uri, experiment_name="middle", **patience)
     folder = fake_runs.start_run(tmp_path, 2, cfg)
     mirror = open_mirror(folder, cfg)
     store = store_at(server.uri, tmp_path, experiment="middle")

@@ -6,11 +6,11 @@ import subprocess
 
 import fake_runs
 import pytest
-from live_mlflow import fake_run_command, history, python_env, store_at
+from live_mlflow import fake_run_command, free_port, history, python_env, store_at
 
 from semimedref.errors import UserError
 from semimedref.tracking import tracking_settings
-from semimedref.tracking.settings import shown_uri
+from semimedref.tracking.reach import check_reach
 from semimedref.tracking.store import _on_network, reason
 
 
@@ -131,9 +131,38 @@ def test_an_unknown_choice_is_refused(tmp_path):
         tracking_settings(fake_runs.config(tmp_path, images="all"))
 
 
-def test_passwords_are_not_shown():
-    assert shown_uri("https://me:secret@host:5000/x") == "https://host:5000/x"
-    assert shown_uri("sqlite:////a@b/c.db") == "sqlite:////a@b/c.db"
+@pytest.mark.parametrize(
+    ("uri", "line"),
+    [
+        (
+            "localhost:5000",
+            "localhost:5000 is no address of a store: expected sqlite",
+        ),
+        ("mlruns", "mlruns is no address of a store"),
+        ("nonsense://x", "nonsense://x is no address of a store"),
+        ("sqlite://x.db", "sqlite://x.db has two slashes: expected sqlite:///FILE"),
+        (
+            "postgres://me@host/db",
+            "postgres:// names no driver that is installed",
+        ),
+        ("postgresql://me@host/db", "write postgresql[+]psycopg2://"),
+    ],
+)
+def test_a_wrong_address_is_one_clear_line(uri, line):
+    with pytest.raises(UserError, match=line):
+        check_reach(uri, timeout_seconds=1)
+
+
+def test_a_database_that_refuses_us_says_so_at_once():
+    """MLflow alone would try for two minutes, with the lock in its hands."""
+    psycopg2 = pytest.importorskip("psycopg2")
+    with pytest.raises(psycopg2.OperationalError, match="Connection refused"):
+        check_reach(f"postgresql+psycopg2://me@127.0.0.1:{free_port()}/db", timeout_seconds=1)
+
+
+@pytest.mark.parametrize("uri", ["http://host:5000", "sqlite:////a b/c.db", "databricks"])
+def test_other_addresses_are_left_to_mlflow(uri):
+    check_reach(uri, timeout_seconds=1)
 
 
 def test_the_reason_is_the_root_of_the_chain():

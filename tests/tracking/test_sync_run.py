@@ -131,6 +131,7 @@ def test_mlflow_json_of_another_store_is_not_believed(done, store):
     (done / "mlflow.json").write_text(json.dumps(note))
     sync_run(done, store)
     assert json.loads((done / "mlflow.json").read_text()) == {
+        "origin": only_run(store).data.tags["origin"],
         "uri": store.uri,
         "run_id": only_run(store).info.run_id,
         "experiment_id": store.experiment_id,

@@ -3,14 +3,17 @@
 import json
 import subprocess
 import sys
+import threading
 import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import fake_runs
 import pytest
 from live_mlflow import end, free_port, history, python_env, store_at, wait_for
 
 from semimedref.errors import UserError
-from semimedref.tracking import sync_command
+from semimedref.tracking import sync_command, sync_run
 from semimedref.tracking.commands import sync, ui
 
 
@@ -27,16 +30,41 @@ def test_sync_prints_a_line_a_run_and_sorts_runs_into_their_experiments(root, ca
     folders = make_runs(root, experiments=[None, "quickstart", "quickstart"])
     assert sync_command([f"run_root={root}"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:3] for line in lines[:3]] == [
-        [folders[0].name, "runs", "paused"],
-        [folders[1].name, "quickstart", "paused"],
-        [folders[2].name, "quickstart", "paused"],
+    assert [line.split()[:4] for line in lines[:3]] == [
+        ["1/3", folders[0].name, "runs", "paused"],
+        ["2/3", folders[1].name, "quickstart", "paused"],
+        ["3/3", folders[2].name, "quickstart", "paused"],
     ]
     assert lines[3].startswith(f"3 runs, 3 in MLflow at sqlite:///{root}/mlflow.db, ")
     assert lines[3].endswith(", 0 failed")
     uri = f"sqlite:///{root}/mlflow.db"
     assert len(history(store_at(uri, root, experiment="quickstart"))) == 2
     assert len(history(store_at(uri, root))) == 1
+
+
+def test_a_second_sync_looks_only_at_what_is_new(root, capsys, monkeypatch):
+    folders = make_runs(root, experiments=[None, "quickstart", "quickstart"])
+    config = fake_runs.config(root)
+    assert sync(config, []) == 0
+    fake_runs.write_epochs(folders[1], [2])
+    capsys.readouterr()
+    looked_at = []
+    monkeypatch.setattr(
+        "semimedref.tracking.commands.sync_run",
+        lambda folder, store, **how: looked_at.append(folder) or sync_run(folder, store, **how),
+    )
+    assert sync(config, []) == 0
+    assert looked_at == [folders[1]]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"2/3  {folders[1].name}  quickstart  paused  5 sent"
+    assert lines[1].endswith(", 5 values and files sent, 0 failed")
+    assert sync(config, [], verify=True) == 0
+    assert looked_at[1:] == folders
+
+
+def test_verify_is_true_or_false(root):
+    with pytest.raises(UserError, match="verify=maybe: expected verify=true or verify=false"):
+        sync_command(["verify=maybe", f"run_root={root}"])
 
 
 def test_sync_of_one_folder_leaves_the_others(root, capsys):
@@ -65,6 +93,37 @@ def test_sync_without_a_server_is_one_clear_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
+class Proxy(BaseHTTPRequestHandler):
+    """Lets nobody in, and keeps what it was told."""
+
+    told: ClassVar[list] = []
+
+    def do_GET(self):
+        self.told.append(self.headers["Authorization"])
+        self.send_response(401)
+        self.end_headers()
+        self.wfile.write(b"who are you?")
+
+    def log_message(self, *given):
+        """Silence."""
+
+
+def test_a_token_goes_to_the_server_and_nowhere_else(tmp_path, monkeypatch, capfd):
+    make_runs(tmp_path, experiments=[None])
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "s3cr3t-token")
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        uri = f"http://127.0.0.1:{proxy.server_port}"
+        with pytest.raises(UserError, match="error code 401") as error:
+            sync(fake_runs.config(tmp_path, uri=uri), [])
+        proxy.shutdown()
+    assert set(Proxy.told) == {"Bearer s3cr3t-token"}
+    printed = capfd.readouterr()
+    assert "s3cr3t" not in f"{error.value} {printed.out} {printed.err}"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"s3cr3t" in path.read_bytes()]
+
+
 def test_sync_with_a_damaged_database_says_what_to_do(tmp_path):
     make_runs(tmp_path, experiments=[None])
     (tmp_path / "mlflow.db").write_text("this is no database" * 100)
@@ -82,7 +141,7 @@ def test_sync_without_runs_or_without_a_store(tmp_path, capsys):
 def test_ui_names_a_server_and_refuses_a_port_in_use(tmp_path, capsys):
     import socket
 
-    assert ui(fake_runs.config(tmp_path, uri="https://me:secret@host:5000")) == 0
+    assert ui(fake_runs.config(tmp_path, uri="https://me@host:5000")) == 0
     assert capsys.readouterr().out == "MLflow is at https://host:5000\n"
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))

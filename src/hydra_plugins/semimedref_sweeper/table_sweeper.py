@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from semimedref import sweep
 from semimedref.errors import UserError
+from semimedref.launch.queue import is_taken_away, places, seen
 from semimedref.results.store import state
 
 log = logging.getLogger(__name__)
@@ -60,15 +62,40 @@ class TableSweeper(Sweeper):
         experiment = sweep.expand(arguments)
         only = OmegaConf.to_container(options, resolve=False)["only"]
         cells = _unique(sweep.select(experiment.cells, only))
-        states = {c.signature: state(experiment.run_root / c.name) for c in cells}
+        if options.dry_run:
+            from semimedref.planning.text import plan_text
+
+            print(plan_text(experiment, cells), end="", flush=True)
+            return []
+        root, queue = experiment.run_root, places(experiment.run_root)
+        found = {c.name: state(root / c.name) for c in cells}
+        states = {name: seen(found[name], queue.get(name)) for name in found}
         wanted = {"missing", "paused"} | ({"failed"} if options.retry_failed else set())
-        todo = [c for c in cells if states[c.signature] in wanted]
-        print(_headline(list(states.values()), len(todo)), flush=True)
+        lost = {n for n in found if is_taken_away(root / n, found[n], queue.get(n))}
+        todo = [c for c in cells if states[c.name] in wanted or c.name in lost]
+        print(_headline(states, {c.name for c in todo}), flush=True)
         if todo:
             _prepare_store(todo[0].config)
-        returned = self._launch(todo, experiment.run_root)
-        _conclude(experiment, cells, todo)
+        if hasattr(self.launcher, "launch_cells"):
+            waiting = [n for n, s in states.items() if s in ("queued", "running") and n in queue]
+            returned = self._launch_cells(todo, waiting, root)
+        else:
+            waiting, returned = [], self._launch(todo, root)
+        _conclude(experiment, cells, [c for c in cells if c in todo or c.name in waiting])
         return returned
+
+    def _launch_cells(
+        self, todo: list[sweep.Cell], waiting: list[str], run_root: Path
+    ) -> list[Any]:
+        """Hand all to a launcher that knows cells, and may know some of them already."""
+        from semimedref.launch.cell import CellOrder
+
+        root = str(run_root.absolute())
+        orders = [CellOrder(c.name, root, c.overrides) for c in todo]
+        stop = self.config.on_error == "stop"
+        jobs = self.launcher.launch_cells(orders, attached=waiting, stop=stop)
+        _print_errors(jobs)
+        return list(jobs)
 
     def _launch(self, todo: list[sweep.Cell], run_root: Path) -> list[Any]:
         """All at once, or one by one when the first failure is to end the sweep."""
@@ -79,9 +106,7 @@ class TableSweeper(Sweeper):
             try:
                 jobs = self.launcher.launch(overrides, initial_job_idx=len(returned))
                 returned += jobs
-                for message in map(_error, jobs):
-                    if message:
-                        print(f"a cell failed: {message}", flush=True)
+                _print_errors(jobs)
             except Exception as error:  # a lost job must not hide the cells that finished
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
             if stop and any(state(run_root / c.name) != "done" for c in batch):
@@ -90,17 +115,26 @@ class TableSweeper(Sweeper):
         return returned
 
 
+def _print_errors(jobs: Sequence[JobReturn]) -> None:
+    for message in map(_error, jobs):
+        if message:
+            print(f"a cell failed: {message}", flush=True)
+
+
 def _unique(cells: Sequence[sweep.Cell]) -> list[sweep.Cell]:
     return list({c.signature: c for c in cells}.values())
 
 
-def _headline(states: list[str], to_run: int) -> str:
-    parts = [f"{len(states)} cells", f"{states.count('done')} done"]
-    for name in ("running", "failed"):
-        if name in states:
-            hint = " (retry_failed=true runs them again)" if name == "failed" else ""
-            parts.append(f"{states.count(name)} {name}{hint}")
-    return ", ".join([*parts, f"{to_run} to run"])
+def _headline(states: dict[str, str], to_run: set[str]) -> str:
+    counts = Counter(states.values())
+    cells = "1 cell" if len(states) == 1 else f"{len(states)} cells"
+    parts = [cells, f"{counts['done']} done"]
+    for name in ("running", "queued", "failed"):
+        if counts[name]:
+            parts.append(f"{counts[name]} {name}")
+    if any(state == "failed" and name not in to_run for name, state in states.items()):
+        parts[-1] += " (retry_failed=true runs them again)"
+    return ", ".join([*parts, f"{len(to_run)} to run"])
 
 
 def _prepare_store(config: dict[str, Any]) -> None:
@@ -124,11 +158,12 @@ def _error(job: JobReturn) -> str | None:
 def _conclude(
     experiment: sweep.Experiment, cells: list[sweep.Cell], tried: list[sweep.Cell]
 ) -> None:
-    states = {c.signature: state(experiment.run_root / c.name) for c in cells}
-    left = sum(s not in ("done", "failed") for s in states.values())
+    root, queue = experiment.run_root, places(experiment.run_root)
+    states = {c.name: seen(state(root / c.name), queue.get(c.name)) for c in cells}
+    left = {name for name, found in states.items() if found not in ("done", "failed")}
     if tried:
-        print(_headline(list(states.values()), left), flush=True)
-    unfinished = [c for c in tried if states[c.signature] not in ("done", "running")]
+        print(_headline(states, left), flush=True)
+    unfinished = [c for c in tried if states[c.name] not in ("done", "running", "queued")]
     if unfinished:
         words = shlex.join(experiment.overrides)
         raise UserError(

@@ -7,10 +7,8 @@ file is never opened. Builders lock each other out; whoever comes second finds t
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from semimedref.dataset.pixels import (
 )
 from semimedref.dataset.roots import cache_root
 from semimedref.errors import UserError
+from semimedref.files import exclusive, whole_folder
 
 _DECODER = 1  # raised when the decoding or resizing below changes: a new decoder is a new cache
 
@@ -99,10 +98,7 @@ class PixelCache:
 
     def _build(self) -> None:
         n, side = len(self.cases), self.transform.side
-        partial = self.folder.with_name(f"{self.folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        try:
+        with whole_folder(self.folder) as partial:
             pixels = _new(partial / "images.npy", np.uint8, (n, side, side))
             label = f"decoding {self.name}"
             for i, image in enumerate(each(self._image, range(n), label=label)):
@@ -110,9 +106,6 @@ class PixelCache:
             pixels.flush()
             _new(partial / "masks.npy", np.uint8, (n, side, side)).flush()  # takes no space yet
             _new(partial / "masks_sha256.npy", np.dtype("S64"), (n,)).flush()
-            partial.rename(self.folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def _image(self, place: int) -> np.ndarray:
         case = self.cases[place]
@@ -144,8 +137,7 @@ class PixelCache:
                 f"the cache {self.folder.parent} cannot be written ({error.strerror}): set "
                 "SEMIMEDREF_CACHE=FOLDER"
             ) from error
-        with self.folder.with_name(f"{self.folder.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with exclusive(self.folder.with_name(f"{self.folder.name}.lock")):
             yield
 
 

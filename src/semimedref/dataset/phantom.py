@@ -9,10 +9,8 @@ that is not named. So a model that does not read cannot do better than the text-
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from semimedref.dataset.phantom_image import Anatomy, Lesion, radiograph
 from semimedref.dataset.roots import cache_root
 from semimedref.dataset.sample import ImageTextDataset, Split
 from semimedref.errors import UserError
+from semimedref.files import exclusive, whole_folder
 from semimedref.text.caption import lung_caption
 from semimedref.text.spans import Writing
 from semimedref.text.vocabulary import LUNGS
@@ -131,9 +130,7 @@ class Phantom(ImageTextDataset):
         """Draw the data set unless it is cached; refuse content that is not the frozen one."""
         stamp = self.folder / "content.sha256"
         if not stamp.exists():
-            self._root.mkdir(parents=True, exist_ok=True)
-            with self.folder.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # jobs that start together draw it once
+            with exclusive(self.folder.with_suffix(".lock")):  # jobs that start together draw once
                 if not stamp.exists():
                     self._draw_all()
         found = stamp.read_text().strip()
@@ -146,21 +143,18 @@ class Phantom(ImageTextDataset):
 
     def _draw_all(self) -> None:
         print(f"drawing the data set '{self.name}' into {self.folder} (once)", flush=True)
-        partial = self.folder.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
         digest = hashlib.sha256()
-        for split in SPLITS:
-            rows, arrays = draw_split(self._recipe, split)
-            text = json.dumps(rows, indent=0)
-            (partial / f"{split}.json").write_text(text)
-            digest.update(text.encode())
-            for kind, array in arrays.items():
-                np.save(partial / f"{split}_{kind}.npy", array)
-                digest.update(array.tobytes())
-        (partial / "content.sha256").write_text(digest.hexdigest() + "\n")
-        (partial / "recipe.json").write_text(json.dumps(self._recipe, indent=1))
-        partial.rename(self.folder)
+        with whole_folder(self.folder) as partial:
+            for split in SPLITS:
+                rows, arrays = draw_split(self._recipe, split)
+                text = json.dumps(rows, indent=0)
+                (partial / f"{split}.json").write_text(text)
+                digest.update(text.encode())
+                for kind, array in arrays.items():
+                    np.save(partial / f"{split}_{kind}.npy", array)
+                    digest.update(array.tobytes())
+            (partial / "content.sha256").write_text(digest.hexdigest() + "\n")
+            (partial / "recipe.json").write_text(json.dumps(self._recipe, indent=1))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,13 @@ def status_command(args: Sequence[str]) -> int:
     from semimedref.results import status
 
     if any(arg.startswith("experiment=") for arg in args):
-        print(status.render_status(_expand("status", args)), end="")
+        experiment = _expand("status", args)
+        if experiment.search is not None:
+            from semimedref.search import text
+
+            print(text.status(experiment.search, style=_style()), end="")
+            return 0
+        print(status.render_status(experiment), end="")
     else:
         status.print_overview(list(args))
     return 0
@@ -35,7 +41,12 @@ def table_command(args: Sequence[str]) -> int:
     from semimedref.results.table import build_table
 
     out = next((arg.removeprefix("out=") for arg in args if arg.startswith("out=")), "")
-    table = build_table(_expand("table", [arg for arg in args if not arg.startswith("out=")]))
+    experiment = _expand("table", [arg for arg in args if not arg.startswith("out=")])
+    if experiment.search is not None:
+        from semimedref.search.files import write_table
+
+        return write_table(experiment.search, out, style=_style())
+    table = build_table(experiment)
     comparisons = compare_rows(table)
     folder = Path(out) if out else table.run_root / "tables"
     files = {
@@ -43,8 +54,7 @@ def table_command(args: Sequence[str]) -> int:
         folder / f"{table.name}.csv": render.csv_text(table),
         folder / f"{table.name}.tex": latex.latex(table),
     }
-    style = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(render.terminal(table, comparisons, style=style), end="", flush=True)
+    print(render.terminal(table, comparisons, style=_style()), end="", flush=True)
     for path, text in files.items():  # after printing: a folder of others may not be written
         write_atomic(path, text)
     print(f"\nwritten: {', '.join(str(path) for path in files)}")
@@ -66,6 +76,11 @@ def report_command(args: Sequence[str]) -> int:
     folders = [Path(name) for names in extra for name in names.split(",") if name]
     if any(arg.startswith("experiment=") for arg in overrides):
         experiment = _expand("report", overrides)
+        if experiment.search is not None:
+            from semimedref.search.report import write_report as write_search
+
+            print(write_search(experiment.search))
+            return 0
         root = Path(experiment.run_root)
     else:
         given = [a.removeprefix("run_root=") for a in overrides if a.startswith("run_root=")]
@@ -111,6 +126,10 @@ def diff_command(args: Sequence[str]) -> int:
         found = configdiff.differences(*(store.load_config(folder) for folder in folders))
     print(configdiff.render(found, *(Path(name).name or name for name in names)), end="")
     return 0
+
+
+def _style() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _is_override(arg: str) -> bool:

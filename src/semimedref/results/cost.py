@@ -23,7 +23,7 @@ def count(config: Mapping[str, Any]) -> dict[str, float]:
 
     from semimedref.config import build
 
-    cfg = OmegaConf.create({**config, "method": _without_files(config["method"])})
+    cfg = OmegaConf.create({**config, "method": without_files(config["method"])})
     with torch.device("meta"):
         method = build(cfg, "method")
     facts: dict[str, float] = method.facts(side_of(config))
@@ -35,10 +35,11 @@ def side_of(config: Mapping[str, Any]) -> int:
     return int(config["scale"]["image_side"])
 
 
-def _without_files(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
+def without_files(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
+    """A configuration whose networks read no file."""
     if isinstance(node, dict):
-        return {k: _FILES[k] if k in _FILES else _without_files(v) for k, v in node.items()}
-    return [_without_files(v) for v in node] if isinstance(node, list) else node
+        return {k: _FILES[k] if k in _FILES else without_files(v) for k, v in node.items()}
+    return [without_files(v) for v in node] if isinstance(node, list) else node
 
 
 def exact(name: str, value: float) -> str:

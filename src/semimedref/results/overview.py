@@ -42,13 +42,18 @@ def write_overview(overrides: Sequence[str], *, extra: Sequence[Path], run_root:
     finished = {file.parent.name for file in run_root.glob("*/result.json")}
     from tqdm import tqdm
 
-    tables, skipped = [], []
+    tables, skipped, searches = [], [], []
     names = tqdm(_names(overrides) if finished else (), disable=not sys.stderr.isatty())
     for name in names:
         words = [f"experiment={name}", *overrides]
         try:
             experiment = _expanded(words)
             if not any(cell.name in finished for cell in experiment.cells):
+                continue
+            if experiment.search is not None:
+                from semimedref.search.report import write_report as write_search
+
+                searches.append((write_search(experiment.search).name, experiment.search.headline))
                 continue
             table = build_table(experiment)
             page = render_page(table, overrides=words, extra=extra)
@@ -58,18 +63,27 @@ def write_overview(overrides: Sequence[str], *, extra: Sequence[Path], run_root:
         write_atomic(run_root / "tables" / f"{table.name}.html", page)
         tables.append(table)
     path = run_root / "tables" / "index.html"
-    write_atomic(path, render_overview(tables, skipped, overrides=overrides, runs=len(finished)))
+    page = render_overview(
+        tables, skipped, overrides=overrides, runs=len(finished), searches=searches
+    )
+    write_atomic(path, page)
     return path
 
 
 def render_overview(
-    tables: Sequence[Table], skipped: Sequence[Skipped], *, overrides: Sequence[str], runs: int
+    tables: Sequence[Table],
+    skipped: Sequence[Skipped],
+    *,
+    overrides: Sequence[str],
+    runs: int,
+    searches: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page as text."""
+    """The page as text; ``searches`` are file names of pages, each with a summary."""
     done = sum(run.result is not None for table in tables for run in table.runs)
     cells = sum(len(table.runs) for table in tables)
     parts = [("experiments", "Experiments", _list(tables))]
     parts += [(f"experiment-{table.name}", table.title, _section(table)) for table in tables]
+    parts.append(("searches", "Searches", _searches(searches)))
     parts.append(("skipped", "Not shown", _skipped(skipped)))
     words = shlex.join(overrides)
     command = f"semimedref report {words}".strip()
@@ -134,6 +148,14 @@ def _ahead(ranked: Sequence[Entry], metric: str) -> str:
         return "–"
     first, second = (entry.scores[metric].mean or 0.0 for entry in ranked[:2])
     return f"{100 * (first - second):+.2f}"
+
+
+def _searches(searches: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(
+        f'<li><a href="{escape(page)}">{escape(Path(page).stem)}</a>: {escape(about)}</li>'
+        for page, about in searches
+    )
+    return f"<ul>{lines}</ul>" if lines else ""
 
 
 def _skipped(skipped: Sequence[Skipped]) -> str:

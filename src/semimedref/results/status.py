@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SIGNS: dict[store.State, str] = {
     "done": "✓ done",
     "running": "▸ running",
+    "queued": "◦ queued",
     "failed": "✗ failed",
     "paused": "‖ paused",
     "missing": "· missing",
@@ -64,6 +65,8 @@ def print_overview(overrides: list[str]) -> None:
         counts = Counter(states.values())
         parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
         told = ", ".join(parts) or "nothing to train: every row is reported"
+        if experiment.search is not None:
+            told = experiment.search.headline
         print(f"{name:{width}s}  {len(states):4d} runs  {told}", flush=True)
     counts = Counter(seen.values())
     parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from semimedref.errors import UserError
-from semimedref.files import is_locked
+from semimedref.owner import is_owned
 
 if TYPE_CHECKING:
     import pandas as pd
 
-State = Literal["done", "running", "failed", "paused", "missing"]
-STATES: tuple[State, ...] = ("done", "running", "failed", "paused", "missing")
+State = Literal["done", "running", "queued", "failed", "paused", "missing"]
+STATES: tuple[State, ...] = ("done", "running", "queued", "failed", "paused", "missing")
 COUNTS = ("tp", "fp", "fn")
 
 Best = TypedDict("Best", {"epoch": int, "val/dice": float})
@@ -85,7 +85,7 @@ class Overlay:
 
 
 def state(folder: Path) -> State:
-    """Say whether a run is done, running, failed, paused or missing."""
+    """Say whether a run is done, running, failed, paused or missing; ``queued`` knows SLURM."""
     if (folder / "result.json").exists() and load_result(folder).get("status") == "done":
         return "done"
     return unfinished_state(folder)
@@ -99,7 +99,7 @@ def look(folder: Path) -> tuple[State, Result | None]:
 
 def unfinished_state(folder: Path) -> State:
     """The state of a run that has no result; asked each time, since a lock can end at any time."""
-    if is_locked(folder / ".lock"):
+    if is_owned(folder):
         return "running"
     if (folder / "failure.json").exists():
         return "failed"
@@ -141,6 +141,11 @@ def load_failure(folder: Path) -> str:
     """Return the error line of the last attempt."""
     lines = str(_read_object(folder / "failure.json").get("error", "")).strip().splitlines()
     return lines[0] if lines else "no message"
+
+
+def is_lost(folder: Path) -> bool:
+    """Whether the last attempt was taken away (cancelled, its node gone), and did not fail."""
+    return bool(_read_object(folder / "failure.json").get("lost"))
 
 
 def load_metrics(folder: Path) -> list[dict[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from semimedref.results.resampling import Resampling
 from semimedref.results.scoring import Score
 
 if TYPE_CHECKING:
+    from semimedref.launch.queue import Place
     from semimedref.sweep import Cell, Experiment
 
 __all__ = ["MIN_TEXT_GAP", "Entry", "Run", "Score", "Table"]
@@ -143,6 +144,11 @@ def build_table(experiment: Experiment) -> Table:
     The interval stands beside global Dice. With one seed it is a bootstrap over patients; with
     several, the seed deviation is shown and the interval is hierarchical, over seeds and patients.
     """
+    if experiment.search is not None:
+        raise UserError(
+            f"experiment={experiment.name} is a search, which has no table of test scores: "
+            f"`semimedref table experiment={experiment.name}` lists its trials"
+        )
     runs = read_runs(experiment)
     metrics = scoring.metrics(experiment, runs)
     with Index.open(Path(experiment.run_root)) as index:
@@ -232,8 +238,24 @@ def _is_reconstruction(run: Run) -> bool:
 
 def read_runs(experiment: Experiment) -> list[Run]:
     """State and result of every cell, in the experiment's order."""
+    from semimedref.launch.queue import places
+
     with Index.open(Path(experiment.run_root)) as index:
-        return [_read_sound(cell, experiment, index) for cell in experiment.cells]
+        runs = [_read_sound(cell, experiment, index) for cell in experiment.cells]
+    queue = places(Path(experiment.run_root))
+    return [_in_queue(run, queue) for run in runs] if queue else runs
+
+
+def _in_queue(run: Run, queue: Mapping[str, Place]) -> Run:
+    """The run with what SLURM says of its job."""
+    from semimedref.launch.queue import is_taken_away, lost_reason, seen
+
+    place = queue.get(run.cell.name)
+    if place is None or run.problem:
+        return run
+    lost = run.state != "failed" and is_taken_away(run.folder, run.state, place)
+    problem = lost_reason(run.folder.parent, place) if lost else ""
+    return replace(run, state=seen(run.state, place), problem=problem)
 
 
 def _read_sound(cell: Cell, experiment: Experiment, index: Index) -> Run:

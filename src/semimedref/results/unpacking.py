@@ -15,7 +15,8 @@ from semimedref.results import store
 from semimedref.results.archive import Archive, Entry, check_space, open_archive
 from semimedref.results.packing import CORE, WEIGHTS, pack
 
-_BEFORE_A_RUN = {".hydra", ".lock"}  # what a launcher leaves where nothing has been trained yet
+# What a launcher leaves where nothing has been trained yet.
+_BEFORE_A_RUN = {".hydra", ".lock", ".owner"}
 
 
 @dataclass

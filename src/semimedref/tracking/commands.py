@@ -8,11 +8,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from semimedref.address import shown_uri
 from semimedref.errors import UserError
 from semimedref.options import run_folder
+from semimedref.tracking.catalog import Catalog
 from semimedref.tracking.record import read_record
-from semimedref.tracking.settings import SQLITE, TrackingSettings, shown_uri, tracking_settings
-from semimedref.tracking.store import Store, mlflow_environment, open_configured, reason
+from semimedref.tracking.settings import SQLITE, TrackingSettings, tracking_settings
+from semimedref.tracking.store import Store, open_configured, prepare_environment, reason
 from semimedref.tracking.sync import sync_run
 
 _HOST = "127.0.0.1"  # runs are not shown to the network; use a tunnel or a server of your own
@@ -23,8 +25,12 @@ def sync_command(overrides: list[str]) -> int:
     from semimedref.config import compose, resolved
 
     given = [one for one in overrides if one.startswith("run=")]
-    config = resolved(compose([one for one in overrides if one not in given]))
-    return sync(config, [run_folder(one.removeprefix("run="), config["run_root"]) for one in given])
+    asked = [one for one in overrides if one.startswith("verify=")]
+    if any(one not in ("verify=true", "verify=false") for one in asked):
+        raise UserError(f"{asked[0]}: expected verify=true or verify=false")
+    config = resolved(compose([one for one in overrides if one not in (*given, *asked)]))
+    folders = [run_folder(one.removeprefix("run="), config["run_root"]) for one in given]
+    return sync(config, folders, verify="verify=true" in asked)
 
 
 def ui_command(overrides: list[str]) -> int:
@@ -34,16 +40,28 @@ def ui_command(overrides: list[str]) -> int:
     return ui(resolved(compose(overrides)))
 
 
-def sync(config: Mapping, folders: list[Path]) -> int:
-    """Mirror `folders`, or all folders under the run root if none is given."""
+def sync(config: Mapping, folders: list[Path], *, verify: bool = False) -> int:
+    """Mirror `folders`, or all folders under the run root if none is given.
+
+    Args:
+        config: A resolved configuration.
+        folders: The run folders.
+        verify: Ask MLflow for every value and file, also of runs that were sent whole.
+    """
     settings = _settings(config, "sync")
     root = Path(config["run_root"]).absolute()
     folders = folders or sorted(path.parent for path in root.glob("*/run.json"))
     if not folders:
         print(f"no run folder under {root}: nothing to mirror")
         return 0
-    stores: dict[str, Store] = {}
-    counts = [_sync_one(folder, settings, stores) for folder in folders]
+    target = _Target(settings, verify=verify)
+    width = len(str(len(folders)))
+    counts = []
+    for number, folder in enumerate(folders, start=1):
+        count, line = target.sync(folder)
+        counts.append(count)
+        if line:
+            print(f"{number:{width}d}/{len(folders)}  {line}", flush=True)
     sent = [count for count in counts if count is not None]
     print(
         f"{len(counts)} runs, {len(sent)} in MLflow at {shown_uri(settings.uri)}, "
@@ -76,28 +94,43 @@ def _settings(config: Mapping, command: str) -> TrackingSettings:
         raise UserError(
             f"`semimedref {command}` has no MLflow store with tracking=off; use tracking=mlflow"
         )
-    mlflow_environment(settings.timeout_seconds, settings.retries)
+    prepare_environment(settings)
     return settings
 
 
-def _sync_one(folder: Path, settings: TrackingSettings, stores: dict[str, Store]) -> int | None:
-    """Mirror one folder and print its line; None if this folder cannot be mirrored."""
-    store = None
-    try:
-        record = read_record(folder)
-        experiment = record.experiment or settings.experiment
-        store = stores.get(experiment) or _open(settings, experiment)
-        stores[experiment] = store
-        count = sync_run(folder, store)
-    except _StoreDownError:
-        raise
-    except Exception as error:  # the other folders may be fine
-        if store:
-            _check_answers(settings, store)
-        print(f"{folder.name}  failed: {reason(error)}")
-        return None
-    print(f"{folder.name}  {experiment}  {record.status}  {count} sent")
-    return count
+class _Target:
+    """The store that folders are mirrored to, one experiment after the other."""
+
+    def __init__(self, settings: TrackingSettings, *, verify: bool) -> None:
+        self._settings, self._verify = settings, verify
+        self._places: dict[str, tuple[Store, Catalog]] = {}
+
+    def sync(self, folder: Path) -> tuple[int | None, str]:
+        """How much was sent, None if that failed, and a line to print; none if nothing was new."""
+        store = None
+        try:
+            record = read_record(folder)
+            experiment = record.experiment or self._settings.experiment
+            store, catalog = self._open(experiment)
+            if not self._verify and catalog.holds(folder, record):
+                return 0, ""
+            count = sync_run(folder, store, verify=self._verify)
+        except _StoreDownError:
+            raise
+        except Exception as error:  # the other folders may be fine
+            if store:
+                _check_answers(self._settings, store)
+            return None, f"{folder.name}  failed: {reason(error)}"
+        return count, f"{folder.name}  {experiment}  {record.status}  {count} sent"
+
+    def _open(self, experiment: str) -> tuple[Store, Catalog]:
+        if experiment not in self._places:
+            store = _open(self._settings, experiment)
+            try:
+                self._places[experiment] = store, Catalog(store)
+            except Exception as error:
+                raise _StoreDownError(_down(self._settings, error)) from None
+        return self._places[experiment]
 
 
 class _StoreDownError(UserError):

@@ -35,7 +35,8 @@ def note(run: Mapping) -> str:
     """What MLflow shows as the description of a run: where it is, and the command for it."""
     lines = [f"Run folder: `{run['name']}`"]
     if run["experiment"]:
-        command = f"semimedref train -m experiment={run['experiment']} only={run['name']}"
+        only = "" if run["config"].get("study") else f" only={run['name']}"  # a trial has no cell
+        command = f"semimedref train -m experiment={run['experiment']}{only}"
         lines += ["", f"    {command}", f"    semimedref table experiment={run['experiment']}"]
     return "\n".join(lines)
 

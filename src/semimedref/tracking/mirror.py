@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from semimedref.address import shown_uri
 from semimedref.tracking.record import read_record
-from semimedref.tracking.settings import TrackingSettings, shown_uri, tracking_settings
-from semimedref.tracking.store import Store, mlflow_environment, open_configured, reason
-from semimedref.tracking.sync import sync_run
+from semimedref.tracking.settings import SQLITE, TrackingSettings, tracking_settings
+from semimedref.tracking.store import Store, open_configured, prepare_environment, reason
+from semimedref.tracking.sync import Feed
 
 log = logging.getLogger(__name__)
+
+_MOST_DOUBLINGS = 30  # of a pause: far above any longest pause, far below the largest number
 
 
 class Mirror:
@@ -27,15 +32,18 @@ class Mirror:
         settings = tracking_settings(config)
         assert settings is not None, "tracking=off: use open_mirror"
         # The environment is set here, in the caller's thread, where nobody else reads it.
-        mlflow_environment(settings.timeout_seconds, settings.retries)
+        prepare_environment(settings)
         self._folder = folder.absolute()
         self._settings = settings
-        self._store: Store | None = None
+        self._feed: Feed | None = None
         self._wake = threading.Event()
         self._closing = False
         self._complete = False
-        self._failures = 0
+        self._failures = 0  # since the last success
+        self._stumbled = False  # whether there ever was one
         self._next_try = 0.0
+        # A generator of its own: a training checkpoints the state of Python's global one.
+        self._random = random.Random(f"{self._folder} {os.getpid()}")
         self._thread: threading.Thread | None = None
 
     def notify(self) -> None:
@@ -67,39 +75,52 @@ class Mirror:
         return self._complete and not self._thread.is_alive()
 
     def _run(self) -> None:
+        behind = False
+        self._next_try = time.monotonic() + self._spread()
         while True:
-            self._wake.wait()
+            self._wake.wait(max(0.0, self._next_try - time.monotonic()) if behind else None)
             self._wake.clear()
             closing = self._closing  # read after clear(): close() sets it before it wakes us
+            behind = True
             if closing or time.monotonic() >= self._next_try:
-                self._attempt(leaving=closing)
+                behind = not self._attempt(leaving=closing)
             if closing:
                 return
 
-    def _attempt(self, *, leaving: bool) -> None:
+    def _attempt(self, *, leaving: bool) -> bool:
+        if leaving and self._stumbled:
+            self._feed = None  # look again: a lost answer may have left a second run
         try:
-            if self._store is None:
-                self._store = self._open()
-            sync_run(self._folder, self._store, leaving=leaving)
+            if self._feed is None:
+                self._feed = Feed(self._folder, self._open())
+            self._feed.push(leaving=leaving)
         except Exception as error:  # whatever it is, the training goes on
             self._fail(error)
-            return
+            return False
         if self._failures:
             log.info("MLflow at %s answers again", shown_uri(self._settings.uri))
         self._complete, self._failures = True, 0
+        return True
 
     def _open(self) -> Store:
         experiment = read_record(self._folder).experiment or self._settings.experiment
         return open_configured(self._settings, experiment)
 
     def _fail(self, error: Exception) -> None:
-        self._complete = False
-        self._store = None
+        self._complete, self._feed = False, None
         if self._failures == 0:
             _warn(self._settings, error)
-        pause = self._settings.backoff_seconds * 2**self._failures
-        self._next_try = time.monotonic() + min(pause, self._settings.backoff_max_seconds)
+        pause = self._settings.backoff_seconds * 2 ** min(self._failures, _MOST_DOUBLINGS)
+        pause = min(pause, self._settings.backoff_max_seconds)
+        pause *= 1 - self._settings.backoff_jitter * self._random.random()
+        self._next_try = time.monotonic() + pause
         self._failures += 1
+        self._stumbled = True
+
+    def _spread(self) -> float:
+        """Before the first contact: a hundred jobs that start together do not come together."""
+        shared = not self._settings.uri.startswith(SQLITE)
+        return self._settings.spread_seconds * self._random.random() if shared else 0.0
 
 
 class NullMirror:
@@ -123,6 +144,7 @@ def prepare_store(config: Mapping) -> bool:
     settings = tracking_settings(config)
     if settings is None:
         return True
+    prepare_environment(settings)
     try:
         open_configured(settings, settings.experiment)
     except Exception as error:  # the jobs mirror later, or `semimedref sync` does

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from semimedref.config import is_synthetic, labels
 from semimedref.errors import UserError
-from semimedref.files import is_locked
+from semimedref.owner import is_owned
 from semimedref.tracking import layout
+from semimedref.tracking.studies import study_tags
 
 # The lowest limits among MLflow's stores and versions; run.json holds the full text.
 _KEY_LENGTH = 250
@@ -79,6 +80,7 @@ class Record:
             "mlflow.source.git.commit": commit,
             "mlflow.note.content": layout.note(self.run),
         }
+        tags |= study_tags(self.folder)
         return {key: _value(value) for key, value in tags.items() if value is not None}
 
     def points(self) -> dict[tuple[str, int], Point]:
@@ -127,6 +129,18 @@ class Record:
         table = layout.image_table(per_image, names=self.shows(images))
         return {} if table is None else {layout.TABLE: table}
 
+    def digest(self, images: str) -> str:
+        """Short hash of all that MLflow gets of this folder."""
+        files = self.files(images) | {"per_image.csv": self.folder / "per_image.csv"}
+        content = {
+            "params": self.params(),
+            "tags": self.tags(),
+            "points": [[p.key, p.step, repr(p.value), p.time] for p in self.points().values()],
+            "files": {name: digest(path) for name, path in files.items() if path.is_file()},
+            "names": self.shows(images),
+        }
+        return digest(json.dumps(content, sort_keys=True))
+
     def overlay_keys(self) -> dict[str, list[str]]:
         """Overlay file name to the names of its charts, the same in every run: worst_1, fixed_2."""
         index = _read_json(self.folder / "overlays" / "index.json") or []
@@ -153,7 +167,7 @@ def read_record(folder: Path, *, leaving: bool = False) -> Record:
     elif failure:  # removed when the next attempt starts
         status = "failed"
     else:
-        status = "running" if not leaving and is_locked(folder / ".lock") else "paused"
+        status = "running" if not leaving and is_owned(folder) else "paused"
     return Record(folder, run, result, failure, _read_rows(folder / "metrics.jsonl"), status)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
+from semimedref.address import check_address
 from semimedref.errors import UserError
 
 SQLITE = "sqlite:///"
@@ -27,6 +27,8 @@ class TrackingSettings:
     close_seconds: float
     backoff_seconds: float
     backoff_max_seconds: float
+    backoff_jitter: float
+    spread_seconds: float
     ui_port: int
 
 
@@ -42,6 +44,9 @@ def tracking_settings(config: Mapping) -> TrackingSettings | None:
     for key, allowed in _CHOICES.items():
         if values[key] not in allowed:
             raise UserError(f"tracking.{key}={values[key]}: expected one of {', '.join(allowed)}")
+    if values["backoff_seconds"] <= 0:
+        raise UserError(f"tracking.backoff_seconds={values['backoff_seconds']}: expected above 0")
+    check_address(values["uri"])
     values["uri"] = absolute_uri(values["uri"])
     values["artifact_root"] = Path(values["artifact_root"]).absolute()
     return TrackingSettings(**values)
@@ -52,11 +57,3 @@ def absolute_uri(uri: str) -> str:
     if not uri.startswith(SQLITE):
         return uri
     return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}"
-
-
-def shown_uri(uri: str) -> str:
-    """The address without user name and password, for logs and files."""
-    parts = urlsplit(uri)
-    if "@" not in parts.netloc:
-        return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

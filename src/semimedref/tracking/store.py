@@ -8,6 +8,7 @@ Here a file lock lets one process create the database and the experiment, and on
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -19,9 +20,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from semimedref.errors import UserError
+from semimedref.tracking.reach import DATABASES, check_reach
 from semimedref.tracking.settings import SQLITE, TrackingSettings
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ log = logging.getLogger(__name__)
 
 # MLflow then shows runs, charts and tables first, and not the pages for language models.
 _KIND = {"mlflow.experimentKind": "custom_model_development"}
-_DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of some network disks
 # SQLite's write-ahead log needs memory shared between the processes that use the file.
 _NETWORK_FILE_SYSTEM = re.compile(
     r"9p|afs|beegfs|ceph|cifs|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|orangefs|panfs|smb3"
@@ -71,11 +73,13 @@ def open_store(
         images: Which overlays the store may hold.
     """
     mlflow_environment(timeout_seconds, retries)
+    database_environment(uri)
+    check_reach(uri, timeout_seconds)
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # we report failures, in one line
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    if not uri.startswith(_DATABASES):
+    if not uri.startswith(DATABASES):
         client = MlflowClient(tracking_uri=uri)
         return Store(client, uri, _experiment_id(client, experiment, None), images)
     database = Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
@@ -101,10 +105,27 @@ def open_configured(settings: TrackingSettings, experiment: str) -> Store:
     )
 
 
+def prepare_environment(settings: TrackingSettings) -> None:
+    """All that MLflow reads from the environment only; before its import, in the main thread."""
+    mlflow_environment(settings.timeout_seconds, settings.retries)
+    database_environment(settings.uri)
+
+
+def database_environment(uri: str) -> None:
+    """How to connect to a database that is no file."""
+    if not uri.startswith(DATABASES) or uri.startswith(SQLITE):
+        return
+    # Hundreds of jobs that each keep a connection between epochs would use up PostgreSQL's.
+    os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
+    # Names of runs are UTF-8; a PostgreSQL cluster made in the locale C would refuse them.
+    os.environ.setdefault("PGCLIENTENCODING", "UTF8")
+
+
 def mlflow_environment(timeout_seconds: int, retries: int) -> None:
     """Settings that MLflow reads from the environment only; before its import."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["DO_NOT_TRACK"] = "true"
+    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # two lines a run, user included
     os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(timeout_seconds)
     os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = str(retries)
     # Jitter would draw from Python's global generator, whose state a training checkpoints.
@@ -116,12 +137,21 @@ def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on the file `path`; others wait."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _flock(handle, fcntl.LOCK_EX)
         try:
             yield
         finally:
             # Closing is not enough: a loader worker forked meanwhile has a copy of the handle.
-            fcntl.flock(handle, fcntl.LOCK_UN)
+            _flock(handle, fcntl.LOCK_UN)
+
+
+def _flock(handle: TextIO, how: int) -> None:
+    """Lock where the disk can: on one that cannot, a server's own transactions are all there is."""
+    try:
+        fcntl.flock(handle, how)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
 
 
 def reason(error: BaseException) -> str:
@@ -131,7 +161,8 @@ def reason(error: BaseException) -> str:
         if below is None:
             break
         error = below
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    line = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    return f"{line} (the server's log says why)" if "500 error" in line else line
 
 
 def _experiment_id(client: MlflowClient, name: str, location: str | None) -> str:

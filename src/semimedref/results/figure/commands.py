@@ -45,6 +45,10 @@ def figures_command(args: Sequence[str]) -> int:
             "found no experiment, expected one: `semimedref figures experiment=quickstart`"
         )
     experiment = expand(list(rest))
+    if experiment.search is not None:
+        from semimedref.search.report import figures_command as search_figures
+
+        return search_figures(experiment.search)
     table = build_table(experiment)
     dotted = tuple(arg for arg in rest if arg.startswith(("dataset.", "hardware.")))
     asked = Asked(experiment, table, split, dotted)

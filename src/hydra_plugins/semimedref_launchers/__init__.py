@@ -1,0 +1,1 @@
+"""Hydra launchers: a SLURM cluster, and the GPUs of this machine."""

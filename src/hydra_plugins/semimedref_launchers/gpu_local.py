@@ -1,0 +1,69 @@
+"""``hydra/launcher=gpu_local``: one process a GPU of this machine, or over its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from hydra_plugins.semimedref_launchers.orders import (
+    config_dirs,
+    job_returns,
+    orders_of,
+    with_config_dirs,
+)
+
+
+class GpuLocalLauncher(Launcher):
+    """Queues the cells of a sweep over the GPUs, or the cores, of this machine."""
+
+    def __init__(
+        self,
+        *,
+        gpus: Sequence[str | int] | None,
+        cells_per_gpu: int,
+        threads: int | None,
+        max_restarts: int,
+    ) -> None:
+        self.gpus = None if gpus is None else list(gpus)
+        self.cells_per_gpu, self.threads, self.max_restarts = cells_per_gpu, threads, max_restarts
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep the configuration of the sweep."""
+        del hydra_context, task_function
+        self.config = config
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Hydra's own entry: every list of overrides is a run."""
+        del initial_job_idx
+        return self.launch_cells(orders_of(self.config, job_overrides), attached=(), stop=False)
+
+    def launch_cells(
+        self, orders: Sequence[Any], *, attached: Sequence[str], stop: bool
+    ) -> Sequence[JobReturn]:
+        """Run cells, each once; returns when all have ended."""
+        del attached  # cells in a SLURM queue are not ours to wait for
+        from semimedref.launch.process_queue import ProcessQueue
+        from semimedref.launch.slots import slots
+
+        if not orders:
+            return []
+        threads = self.threads or self.config.hardware.threads
+        places = slots(gpus=self._gpus(), cells_per_gpu=self.cells_per_gpu, threads=threads)
+        print(f"{len(orders)} cells over {', '.join(p.label for p in places)}", flush=True)
+        folders = config_dirs(self.config)
+        unique = {o.name: with_config_dirs(o, folders) for o in orders}
+        queue = ProcessQueue(places, max_restarts=self.max_restarts, stop=stop)
+        queue.run(list(unique.values()))
+        return job_returns(orders, finished=True)
+
+    def _gpus(self) -> list[str | int] | None:
+        return [] if self.config.hardware.device == "cpu" else self.gpus

@@ -1,0 +1,108 @@
+"""``hydra/launcher=slurm``: the cells of a sweep as one array, which nobody has to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from hydra_plugins.semimedref_launchers.orders import (
+    config_dirs,
+    job_returns,
+    orders_of,
+    with_config_dirs,
+)
+from semimedref.errors import UserError
+
+
+class SlurmLauncher(Launcher):
+    """Submits cells, and watches them unless it is told to detach."""
+
+    def __init__(self, *, detach: bool, poll_seconds: float, **settings: Any) -> None:  # noqa: ANN401
+        from semimedref.launch.slurm import SlurmSettings
+
+        known = SlurmSettings.__dataclass_fields__
+        unknown = [key for key in settings if key not in known]
+        if unknown:
+            raise UserError(
+                f"hydra.launcher.{unknown[0]} is unknown: expected {', '.join(known)}; other "
+                "options of sbatch: hydra.launcher.additional_parameters"
+            )
+        settings["setup"] = tuple(settings["setup"])
+        settings["additional_parameters"] = dict(settings["additional_parameters"])
+        self.settings = SlurmSettings(**settings)
+        self.detach, self.poll_seconds = detach, poll_seconds
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep the configuration of the sweep."""
+        del hydra_context, task_function
+        self.config = config
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Hydra's own entry: every list of overrides is a run."""
+        del initial_job_idx
+        orders = orders_of(self.config, job_overrides)
+        return self.launch_cells(orders, attached=(), stop=False)
+
+    def launch_cells(
+        self, orders: Sequence[Any], *, attached: Sequence[str], stop: bool
+    ) -> Sequence[JobReturn]:
+        """Submit cells, each once, and wait for them and for those that were submitted before."""
+        from semimedref.launch import watch
+        from semimedref.launch.submission import jobs_of_cells
+
+        run_root = Path(self.config.run_root).absolute()
+        unique = list({o.name: o for o in orders}.values())
+        if unique:
+            self._submit(unique)
+        waited = [*attached, *(o.name for o in unique)]
+        if self.detach:
+            print(
+                f"{len(waited)} cells are in the queue; `semimedref status` with the same words "
+                "shows them, the same train command waits for them",
+                flush=True,
+            )
+            return job_returns(orders, finished=False)
+        try:
+            watch.watch(run_root, waited, poll_seconds=self.poll_seconds, stop=stop)
+        except KeyboardInterrupt:
+            known = jobs_of_cells(run_root)
+            arrays = sorted({known[n].partition("_")[0] for n in waited if n in known})
+            print(
+                f"the jobs go on without this process; `scancel {' '.join(arrays)}` ends them, "
+                "the same train command waits for them again",
+                flush=True,
+            )
+            raise
+        return job_returns(orders, finished=True)
+
+    def _submit(self, orders: Sequence[Any]) -> None:
+        from semimedref.folder import RunFolder
+        from semimedref.launch.slurm import submit
+        from semimedref.launch.snapshot import take_snapshot
+
+        run_root = Path(self.config.run_root).absolute()
+        code = take_snapshot(
+            run_root,
+            config_dirs=config_dirs(self.config),
+            packages=list(self.config.trusted_packages),
+        )
+        orders = [with_config_dirs(o, code.config_dirs) for o in orders]
+        for order in orders:
+            if order.folder.exists():
+                RunFolder(order.folder).clear_failure()
+        name = f"semimedref-{self.config.experiment_name or 'runs'}"
+        jobs = submit(orders, self.settings, name=name, code=code)
+        arrays = sorted({job.partition("_")[0] for job in jobs})
+        cells = "1 cell is" if len(orders) == 1 else f"{len(orders)} cells are"
+        many = "arrays" if len(arrays) > 1 else "array" if len(jobs) > 1 else "job"
+        print(f"{cells} in the queue: {many} {', '.join(arrays)}", flush=True)

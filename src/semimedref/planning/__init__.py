@@ -1,0 +1,1 @@
+"""What an experiment will cost before it is started: cells, GPU hours, memory and disk."""

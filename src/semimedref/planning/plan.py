@@ -1,0 +1,198 @@
+"""The cost of an experiment, or of several that share runs."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from semimedref import config as configuration
+from semimedref.errors import UserError
+from semimedref.planning.counts import Counts
+from semimedref.planning.disk import COPIES_WHILE_SAVING, code_bytes
+from semimedref.planning.gpu import Gpu, precision_of
+from semimedref.planning.run_plan import RunPlan, plan_run
+from semimedref.results import store
+from semimedref.results.table import Run, read_runs
+
+if TYPE_CHECKING:
+    from semimedref.sweep import Cell, Experiment
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of an experiment, or a whole experiment: how many cells, and their runs, each once."""
+
+    label: str
+    cells: int
+    runs: tuple[RunPlan, ...]
+
+    @property
+    def open(self) -> list[RunPlan]:
+        """Runs that are not done."""
+        return [run for run in self.runs if run.is_open]
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How many runs are in each state that occurs."""
+        found = Counter(run.state for run in self.runs)
+        return {state: found[state] for state in store.STATES if found[state]}
+
+    @property
+    def gpu_hours(self) -> float:
+        """Of all open runs together."""
+        return sum(run.gpu_hours for run in self.open)
+
+    @property
+    def memory(self) -> int:
+        """Bytes on the GPU of the largest open run."""
+        return max((run.memory for run in self.open), default=0)
+
+    @property
+    def end_bytes(self) -> int:
+        """What the folders of all open runs will hold."""
+        return sum(run.end_bytes for run in self.open)
+
+    def wall_hours(self, gpus: int) -> float:
+        """Until the last run ends, if the longest start first and no GPU ever waits."""
+        busy = [0.0] * gpus
+        for hours in sorted((run.gpu_hours for run in self.open), reverse=True):
+            heapq.heapreplace(busy, busy[0] + hours)
+        return max(busy)
+
+    def peak_bytes(self, gpus: int) -> int:
+        """The most that the folders hold while so many runs train: the largest at the end."""
+        running = heapq.nlargest(gpus, (run.last_bytes for run in self.open))
+        return self.end_bytes + COPIES_WHILE_SAVING * sum(running)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Lines and their sum, in which a run that several lines share counts once."""
+
+    name: str
+    what: str  # what a line is
+    lines: tuple[Line, ...]
+    total: Line
+    gpu: Gpu | None  # None: there is no cell
+    precisions: tuple[str, ...] = ()
+
+    @property
+    def cache_bytes(self) -> int:
+        """Decoded pictures of all data sets; every run of a data set reads the same."""
+        return sum(dict(run.cache for run in self.total.open).values())
+
+    @property
+    def pretrained_bytes(self) -> int:
+        """Encoders to fetch; runs of one scale share them."""
+        return max((run.pretrained_bytes for run in self.total.open), default=0)
+
+    @property
+    def code_bytes(self) -> int:
+        """One copy of program and configuration."""
+        return code_bytes()
+
+    @property
+    def unknown(self) -> list[str]:
+        """Why some runs are not in the sums."""
+        return list(dict.fromkeys(run.unknown for run in self.total.open if run.unknown))
+
+
+def plan_experiment(experiment: Experiment, cells: Sequence[Cell] | None = None) -> Plan:
+    """A line for each row of an experiment; ``cells``: only these of it."""
+    planner = Planner()
+    if experiment.search is not None:
+        come = planner.to_come(experiment)
+        known = planner.line("trials so far", read_runs(experiment))
+        return planner.plan(experiment.name, "search", [known, come])
+    chosen = {id(cell) for cell in (experiment.cells if cells is None else cells)}
+    found = [run for run in read_runs(experiment) if id(run.cell) in chosen]
+    rows = dict.fromkeys(run.cell.row for run in found)
+    lines = [planner.line(row, [r for r in found if r.cell.row == row]) for row in rows]
+    return planner.plan(experiment.name, "method", lines)
+
+
+def plan_experiments(experiments: Iterable[Experiment]) -> Plan:
+    """A line for each of several experiments."""
+    planner = Planner()
+    lines = []
+    for experiment in experiments:
+        come = None if experiment.search is None else planner.to_come(experiment)
+        line = planner.line(experiment.name, read_runs(experiment))
+        if come is not None:
+            line = Line(line.label, line.cells + come.cells, line.runs + come.runs)
+        lines.append(line)
+    return planner.plan("all experiments", "experiment", lines)
+
+
+class Planner:
+    """Plans every run once, whichever tables it stands in."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, RunPlan] = {}
+        self._counts: dict[str, Counts] = {}
+        self._gpu: Gpu | None = None
+        self._precisions: dict[str, None] = {}
+
+    def line(self, label: str, runs: Sequence[Run]) -> Line:
+        """A line for some cells."""
+        once = {run.cell.name: run for run in runs}
+        return Line(label, len(runs), tuple(self._planned(run) for run in once.values()))
+
+    def plan(self, name: str, what: str, lines: Sequence[Line]) -> Plan:
+        """Lines with their sum."""
+        total = Line("total", sum(line.cells for line in lines), tuple(self._plans.values()))
+        return Plan(name, what, tuple(lines), total, self._gpu, tuple(self._precisions))
+
+    def to_come(self, experiment: Experiment) -> Line:
+        """Trials that a search has not drawn yet, each as costly as its starting point."""
+        from semimedref.search.point import compose
+
+        view = experiment.search
+        assert view is not None, "only a search has trials"
+        name, config = compose(view.search.fixed)
+        number = max(0, view.search.trials - len(experiment.cells))
+        one = self._cost(name, config, state="missing", epochs_done=0)
+        runs = {f"{experiment.name} {k}": replace(one, name=f"{name} {k}") for k in range(number)}
+        self._plans |= runs
+        return Line("trials to come", number, tuple(runs.values()))
+
+    def _planned(self, run: Run) -> RunPlan:
+        name, config = run.cell.name, run.cell.config
+        if name not in self._plans:
+            done = _epochs(run)
+            self._plans[name] = self._cost(name, config, state=run.state, epochs_done=done)
+        return self._plans[name]
+
+    def _cost(
+        self, name: str, config: dict[str, Any], *, state: store.State, epochs_done: int
+    ) -> RunPlan:
+        """Plan a run with the counts of another one that costs the same, if there is one."""
+        if self._gpu is None:
+            self._gpu = gpu_of(config)
+        self._precisions[precision_of(config)] = None
+        counts = Counts(config)
+        counts = self._counts.setdefault(counts.key, counts)
+        return plan_run(
+            name, config, state=state, epochs_done=epochs_done, gpu=self._gpu, counts=counts
+        )
+
+
+def gpu_of(config: dict[str, Any]) -> Gpu:
+    """The GPU that a configuration names."""
+    from omegaconf import OmegaConf
+
+    gpu: Gpu = configuration.build(OmegaConf.create(config), "gpu")
+    return gpu
+
+
+def _epochs(run: Run) -> int:
+    """Whole epochs that an unfinished run has made and will not make again."""
+    if run.state == "done" or not (run.folder / "last.pt").exists():
+        return 0
+    with suppress(UserError):
+        return len(store.load_metrics(run.folder))
+    return 0

@@ -1,0 +1,1 @@
+"""Searches: points proposed by Optuna, each an ordinary run, resumed without a change."""

@@ -1,0 +1,131 @@
+"""Cells in processes of their own on this machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from semimedref.cores import THREADS, own_cores
+from semimedref.errors import UserError
+from semimedref.launch import slots as places
+from semimedref.launch.slots import slots
+from semimedref.owner import signature
+from tests.conftest import SMOKE
+
+# Without the thread count, which the launcher shares out.
+QUICK = ["experiment=quickstart", *SMOKE[:-1], "scale.epochs=1"]
+LOCAL = ["hydra/launcher=gpu_local"]
+
+
+def start(tmp_path, *words, **environment):
+    command = [sys.executable, "-m", "semimedref.cli", "train", "-m", *words]
+    return subprocess.Popen(
+        [*command, f"run_root={tmp_path / 'runs'}"], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def results(tmp_path):
+    files = (tmp_path / "runs").glob("*/result.json")
+    return {f.parent.name: json.loads(f.read_text()) for f in files}
+
+
+def test_every_gpu_gets_a_process_and_an_equal_share_of_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    made = slots(gpus=["0", "1"], cells_per_gpu=2, threads=None)
+    assert [s.label for s in made] == ["gpu 0", "gpu 1", "gpu 0", "gpu 1"]
+    assert {s.environment[THREADS] for s in made} == {"2"}
+    assert [s.environment["CUDA_VISIBLE_DEVICES"] for s in made] == ["0", "1", "0", "1"]
+
+
+def test_without_a_gpu_every_core_gets_a_process(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
+    assert len(slots(gpus=[], cells_per_gpu=1, threads=None)) == 5
+    assert len(slots(gpus=[], cells_per_gpu=1, threads=2)) == 2
+    assert len(slots(gpus=[], cells_per_gpu=1, threads=16)) == 1
+
+
+def test_visible_gpus_keep_their_own_names(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, MIG-7f")
+    assert places.visible_gpus() == ["3", "MIG-7f"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert places.visible_gpus() == ["0", "1"]
+
+
+def test_numbers_below_one_are_refused():
+    with pytest.raises(UserError, match="cells_per_gpu=0"):
+        slots(gpus=["0"], cells_per_gpu=0, threads=None)
+
+
+def test_the_share_of_a_launcher_decides_the_threads(monkeypatch):
+    monkeypatch.setenv(THREADS, "3")
+    assert own_cores() == 3
+    monkeypatch.delenv(THREADS)
+    assert own_cores() == len(os.sched_getaffinity(0))
+
+
+def test_a_sweep_over_cores_trains_every_cell_with_one_thread(tmp_path):
+    out, _ = (process := start(tmp_path, *QUICK, *LOCAL)).communicate(timeout=600)
+    assert process.returncode == 0, out
+    assert "4 cells, 4 done, 0 to run" in out
+    found = results(tmp_path)
+    assert len(found) == 4
+    assert {r["precision"]["threads"] for r in found.values()} == {1}
+    here = tmp_path / "here"
+    plain = start(here, *QUICK, "only=0", "hardware.threads=1")
+    assert plain.wait(600) == 0, plain.stdout.read()
+    ((name, result),) = results(here).items()
+    assert found[name]["test"] == result["test"]
+
+
+def test_a_killed_cell_is_started_again_and_a_broken_one_does_not_stop_the_others(tmp_path):
+    words = [*QUICK, "only=[0,1]", "hardware.save_seconds=0", "scale.epochs=2", *LOCAL]
+    process = start(tmp_path, *words)
+    victim = _trains(tmp_path)
+    os.kill(signature(victim).pid, signal.SIGKILL)
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, out
+    assert f"{victim.name} was killed: it is started again" in out
+    assert len(results(tmp_path)) == 2
+
+
+def test_a_signal_lets_every_cell_save_and_the_same_command_continues(tmp_path):
+    words = [*QUICK, "only=0", "hardware.save_seconds=0", "scale.epochs=40", *LOCAL]
+    process = start(tmp_path, *words)
+    folder = _trains(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "the same command continues" in out
+    assert (folder / "last.pt").exists() and signature(folder) is None
+
+
+def test_cells_leave_when_the_launcher_is_killed(tmp_path):
+    words = [*QUICK, "only=0", "hardware.save_seconds=0", "scale.epochs=200", *LOCAL]
+    process = start(tmp_path, *words)
+    folder = _trains(tmp_path)
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 60
+    while signature(folder) is not None:
+        assert time.monotonic() < end, "the cell goes on without its launcher"
+        time.sleep(0.1)
+    assert (folder / "last.pt").exists()
+
+
+def _trains(tmp_path):
+    """A cell that is inside its training loop."""
+    end = time.monotonic() + 300
+    while time.monotonic() < end:
+        for saved in (tmp_path / "runs").glob("*/last.pt"):
+            if signature(saved.parent) is not None:
+                return saved.parent
+        time.sleep(0.05)
+    raise TimeoutError("no cell has started to train")

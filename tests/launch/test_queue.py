@@ -1,0 +1,110 @@
+"""What ``status`` makes of SLURM's answers; the answers are those of SLURM 22.05."""
+
+import json
+
+import pytest
+
+from semimedref.launch import slurm_commands
+from semimedref.launch.queue import Place, is_taken_away, places, seen
+from semimedref.launch.slurm_job import is_preempted, is_timed_out
+from semimedref.launch.submission import jobs_of_cells, remember, submissions
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """What the programs print, by the first word."""
+    told = {}
+    monkeypatch.setattr(slurm_commands, "_ask", lambda words: told.get(words[0]))
+    monkeypatch.setattr(slurm_commands, "is_here", lambda: True)
+    slurm_commands._queued_jobs.cache_clear()
+    return told
+
+
+def test_the_last_submission_of_a_cell_counts(tmp_path):
+    remember(tmp_path, ["7_0", "7_1"], cells=[["a"], ["b", "c"]], code="x")
+    remember(tmp_path, ["9"], cells=[["b"]], code="x")
+    assert jobs_of_cells(tmp_path) == {"a": "7_0", "b": "9", "c": "7_1"}
+    assert [s.array for s in submissions(tmp_path)] == [True, False]
+
+
+def test_a_damaged_record_hides_no_other(tmp_path):
+    remember(tmp_path, ["7_0"], cells=[["a"]], code="x")
+    (tmp_path / ".slurm" / "8.json").write_text("{")
+    assert jobs_of_cells(tmp_path) == {"a": "7_0"}
+
+
+def test_cells_wait_run_or_are_gone(tmp_path, answers):
+    remember(tmp_path, ["7_0", "7_1", "7_2"], cells=[["a"], ["b"], ["c"]], code="x")
+    answers["squeue"] = "7_0|RUNNING|None\n7_1|PENDING|Resources\n8|PENDING|Priority\n"
+    assert places(tmp_path) == {
+        "a": Place("7_0", "runs", "None"),
+        "b": Place("7_1", "waits", "Resources"),
+        "c": Place("7_2", "gone"),
+    }
+
+
+def test_a_slurm_that_does_not_answer_changes_no_state(tmp_path, answers):
+    remember(tmp_path, ["7_0"], cells=[["a"]], code="x")
+    answers["squeue"] = None
+    assert places(tmp_path) == {}
+
+
+def test_nothing_submitted_asks_nobody(tmp_path, monkeypatch):
+    monkeypatch.setattr(slurm_commands, "queued_jobs", lambda: pytest.fail("asked"))
+    assert places(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("found", "at", "expected"),
+    [
+        ("missing", "waits", "queued"), ("paused", "waits", "queued"),
+        ("missing", "runs", "running"), ("running", "runs", "running"), ("done", "gone", "done"),
+        ("missing", "gone", "failed"),
+        ("paused", "gone", "failed"), ("failed", "gone", "failed"), ("running", "gone", "running"),
+    ],
+)  # fmt: skip
+def test_folder_and_queue_make_a_state(found, at, expected):
+    assert seen(found, Place("7_0", at)) == expected
+    assert seen(found, None) == found
+
+
+def test_only_what_was_taken_away_is_run_again_without_asking(tmp_path):
+    gone = Place("7_0", "gone")
+    assert is_taken_away(tmp_path, "missing", gone)
+    assert is_taken_away(tmp_path, "paused", gone)
+    assert not is_taken_away(tmp_path, "paused", Place("7_0", "waits"))
+    (tmp_path / "failure.json").write_text(json.dumps({"error": "x"}))
+    assert not is_taken_away(tmp_path, "failed", gone)
+    (tmp_path / "failure.json").write_text(json.dumps({"error": "x", "lost": True}))
+    assert is_taken_away(tmp_path, "failed", None)
+
+
+def test_how_a_job_ended_comes_from_the_controller_or_the_database(answers, monkeypatch):
+    answers["scontrol"] = "JobId=8 ArrayJobId=7 JobState=CANCELLED Reason=None ExitCode=0:15\n"
+    assert slurm_commands.end_of("7_1") == "ended as CANCELLED (exit code 0:15) without a result"
+    monkeypatch.setattr(slurm_commands.shutil, "which", lambda name: name)
+    answers |= {"scontrol": None, "sacct": "OUT_OF_MEMORY|0:125\n"}
+    told = slurm_commands.end_of("7_1")
+    assert told == "ended as OUT_OF_MEMORY (exit code 0:125) without a result"
+    answers["sacct"] = None
+    assert slurm_commands.end_of("7_1") == "has left the queue without a result"
+
+
+def test_the_largest_array_is_asked_of_the_cluster(answers):
+    answers["scontrol"] = "MaxArraySize            = 1001\nMaxBatchRequeue = 5\n"
+    assert slurm_commands.max_array_size() == 1001
+    answers["scontrol"] = None
+    assert slurm_commands.max_array_size() is None
+
+
+def test_a_preemption_is_no_timeout_however_short_the_job(monkeypatch):
+    from datetime import datetime, timedelta
+
+    soon = (datetime.now() + timedelta(seconds=20)).isoformat(timespec="seconds")
+    late = (datetime.now() + timedelta(hours=1)).isoformat(timespec="seconds")
+    preempted = {"PreemptTime": "2026-11-16T17:10:50", "EndTime": soon}
+    assert is_preempted(preempted)
+    assert not is_timed_out(preempted, delay=30)
+    assert is_timed_out({"PreemptTime": "None", "EndTime": soon}, delay=30)
+    assert not is_timed_out({"PreemptTime": "None", "EndTime": late}, delay=30)  # asked by hand
+    assert is_timed_out({}, delay=30)  # without an answer a job must not come back for ever

@@ -1,0 +1,3 @@
+"""Fixtures of searches."""
+
+from tests.search.synthetic import formula, no_database  # noqa: F401

@@ -1,0 +1,103 @@
+"""A user at the login node: commands, and what the cells left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import SMOKE
+
+# Two rows, two ratios and three seeds: twelve cells. Each step is saved, so that a cell can be
+# disturbed anywhere.
+WORDS = (
+    "experiment=quickstart", "seed=s0,s1,s42", *SMOKE, "hardware.save_seconds=0",
+    "scale.epochs=3",
+)  # fmt: skip
+ASKED = (
+    "hydra/launcher=slurm", "hydra.launcher.gpus_per_node=null", "hydra.launcher.cpus_per_task=1",
+    "hydra.launcher.mem_gb=1", "hydra.launcher.timeout_min=10", "hydra.launcher.signal_delay_s=30",
+    "hydra.launcher.poll_seconds=1",
+)  # fmt: skip
+
+
+class Lab:
+    """Runs the command line in a folder of its own."""
+
+    def __init__(self, root: Path, cluster=None):
+        self.root, self.cluster = root, cluster
+        self.environment = cluster.environment if cluster else dict(os.environ)
+        # Several cells on few cores: threads that fight would cost most of the time.
+        self.environment = {**self.environment, "OMP_NUM_THREADS": "1"}
+
+    def start(self, *words):
+        """A command in the background."""
+        command = [sys.executable, "-m", "semimedref.cli", *words, f"run_root={self.root}"]
+        return subprocess.Popen(
+            command, env=self.environment, cwd=self.root.parent, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def run(self, *words, timeout=600):
+        """A command; returns exit code and output."""
+        process = self.start(*words)
+        out, _ = process.communicate(timeout=timeout)
+        return process.returncode, out
+
+    def folders(self):
+        return {f.name: f for f in self.root.iterdir() if not f.name.startswith((".", "tables"))}
+
+    def jobs(self):
+        """The run folder of every job."""
+        from semimedref.launch.submission import jobs_of_cells
+
+        return {job: self.root / name for name, job in jobs_of_cells(self.root).items()}
+
+    def trains(self, job):
+        """Whether a job's cell is inside its training loop, with something saved."""
+        folder = self.jobs()[job]
+        return (folder / "last.pt").exists() and self.owner(job) is not None
+
+    def owner(self, job):
+        """The process that trains a job's cell."""
+        from semimedref.owner import signature
+
+        found = signature(self.jobs()[job])
+        return found.pid if found else None
+
+    def hold(self, *jobs):
+        """Stop the processes of jobs where they are, in the middle of training; by job."""
+        pids = {}
+
+        def all_are_held():
+            for job in set(jobs) - set(pids):
+                if self.trains(job):
+                    pids[job] = self.owner(job)
+                    os.kill(pids[job], signal.SIGSTOP)
+            return len(pids) == len(jobs)
+
+        self.cluster.wait(all_are_held, seconds=300, every=0.05)
+        return pids
+
+    def log(self, job):
+        from semimedref.launch.submission import log_of
+
+        return log_of(self.root, job).read_text()
+
+
+def outcome(folder: Path):
+    """All that two equal trainings must share: scores, counts of every image, every epoch's row."""
+    result = json.loads((folder / "result.json").read_text())
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        row.pop("seconds")
+        row.pop("time")
+    return {
+        "test": result["test"],
+        "best": result["best"],
+        "steps": result["steps"],
+        "threads": result["precision"]["threads"],
+        "rows": rows,
+        "per_image": (folder / "per_image.csv").read_text(),
+    }

@@ -1,0 +1,41 @@
+"""Clusters that are set up in another way: small arrays, a preemption that sends SIGTERM alone."""
+
+import subprocess
+
+import pytest
+
+from semimedref.launch.submission import submissions
+from tests.slurm.cluster import Cluster, installed
+from tests.slurm.lab import ASKED, WORDS, Lab, outcome
+
+
+@pytest.fixture
+def strict(tmp_path):
+    if not installed():
+        pytest.skip("SLURM is not installed")
+    made = Cluster(tmp_path / "cluster", nodes=1, max_array=2, user_signal=False)
+    yield made
+    made.close()
+
+
+def test_a_sweep_is_cut_into_arrays_and_a_sigterm_before_the_end_is_enough(strict, tmp_path):
+    lab = Lab(tmp_path / "runs", strict)
+    words = [*WORDS, "only=[0,1,2]", *ASKED]
+    process = lab.start("train", "-m", *words)
+    strict.wait(lambda: len(lab.jobs()) == 3, seconds=120)
+    assert [len(made.cells) for made in submissions(lab.root)] == [2, 1]
+    job = f"{submissions(lab.root)[0].job}_0"
+    lab.hold(job)
+    command = ["srun", "-p", "high", "-c", "2", "sleep", "1"]
+    boss = subprocess.Popen(command, env=strict.environment)
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, out
+    assert boss.wait(60) == 0
+    assert "preempted" in lab.log(job)
+    assert "continues at step" in lab.log(job)
+    here = Lab(tmp_path / "here" / "runs")
+    (tmp_path / "here").mkdir()
+    assert here.run("train", "-m", *WORDS, "only=[0,1,2]")[0] == 0
+    assert {n: outcome(f) for n, f in lab.folders().items()} == {
+        n: outcome(f) for n, f in here.folders().items()
+    }
