@@ -26,8 +26,10 @@ COUNT = "SELECT run_uuid, key, count(*), count(DISTINCT step) FROM metrics GROUP
 OWNERS = "SELECT run_uuid, experiment_id FROM runs WHERE lifecycle_stage = 'active'"
 
 
-def start_writers(root, uri, *, count=WRITERS, epochs=EPOCHS, pause=0.02, first=0):
+def start_writers(root, uri, *, count=WRITERS, epochs=EPOCHS, pause=0.02, first=0, timeout=20):
     command = [sys.executable, writers.__file__, root, uri, count, epochs, pause, first]
+    command += ["close_seconds=120", "spread_seconds=1", f"timeout_seconds={timeout}"]
+    command += ["backoff_seconds=0.3", "backoff_max_seconds=2"]
     return subprocess.Popen(
         list(map(str, command)), env=python_env(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -38,6 +40,7 @@ def finish_writers(process):
     """What each writer told; their mirrors may have said that the server was away."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
+    sys.stderr.write(err)  # pytest shows it when a test fails
     return [json.loads(line) for line in out.splitlines()]
 
 
@@ -127,23 +130,24 @@ def test_sixteen_writers_on_a_server_with_postgresql_lose_nothing(tmp_path, lab,
 @pytest.mark.slow
 @pytest.mark.parametrize("outage", ["frozen", "killed"])
 def test_a_server_that_is_away_in_the_middle_costs_no_row_and_no_wait(
-    tmp_path, lab, postgres, outage
+    tmp_path, lab, postgres, outage, capfd
 ):
     first = {"frozen": 100, "killed": 200}[outage]
-    process = start_writers(tmp_path, lab.uri, count=4, pause=0.1, first=first)
-    rows = f"SELECT count(*) FROM tags WHERE key = 'row' AND value LIKE 'writer {first // 100}%'"
+    process = start_writers(tmp_path, lab.uri, count=4, pause=0.2, first=first, timeout=2)
+    rows = f"SELECT count(*) FROM tags WHERE key = 'row' AND value LIKE 'writer {first // 100}0_'"
     limit = time.monotonic() + 60
     while not postgres.rows(rows)[0][0] and time.monotonic() < limit:
         time.sleep(0.1)
     if outage == "frozen":
         lab.freeze()
-        time.sleep(3)
+        time.sleep(8)  # above two time-outs of 2 s: a request and its repetition both fail
         lab.thaw()
     else:
         lab.kill()
         time.sleep(1)
         lab.start()
     told = finish_writers(process)
+    assert capfd.readouterr().err.count("does not answer") >= len(told)  # all of them noticed
     assert all(one["longest_wait"] < 0.2 for one in told)
     if not all(one["complete"] for one in told):  # the end may have come before the server
         cfg = fake_runs.config(tmp_path, uri=lab.uri)
@@ -172,28 +176,22 @@ def test_files_go_through_the_server_and_jobs_need_no_disk_of_it(tmp_path, lab):
 @needs_postgres
 @pytest.mark.slow
 def test_writers_on_postgresql_itself_hold_no_connection_between_epochs(
-    tmp_path, lab, postgres, monkeypatch
+    tmp_path, postgres, monkeypatch
 ):
+    """They come together on an empty database, too: one of them migrates it."""
     for name in ("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "PGCLIENTENCODING"):
         monkeypatch.setenv(name, "")  # put back what was there when the test ends
         monkeypatch.delenv(name)
-    uri = postgres.uri()  # migrated by the server
-    cfg = fake_runs.config(tmp_path, uri=uri, experiment_name="direct", spread_seconds=0)
-    process = start_writers(tmp_path, uri, count=4, epochs=5, first=400)
-    told = finish_writers(process)
+    uri = postgres.create("direct")
+    told = finish_writers(start_writers(tmp_path, uri, count=4, epochs=5, first=400))
     assert all(one["complete"] for one in told)
-    check_rows(told, postgres.rows, tmp_path, uri, epochs=5)
-    folder = fake_runs.start_run(tmp_path, 410, cfg)
-    mirror = open_mirror(folder, cfg)
-    before = connections(postgres)
+    check_rows(told, lambda query: postgres.rows(query, "direct"), tmp_path, uri, epochs=5)
+    cfg = fake_runs.config(tmp_path, uri=uri, experiment_name="main", spread_seconds=0)
+    mirror = open_mirror(fake_runs.start_run(tmp_path, 410, cfg), cfg)
     mirror.notify()
     limit = time.monotonic() + 30
     while not mirror._complete and time.monotonic() < limit:
         time.sleep(0.05)
-    assert connections(postgres) <= before
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'direct'"
+    assert postgres.rows(query) == [(0,)]
     assert mirror.close()
-
-
-def connections(postgres):
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'mlflow'"
-    return postgres.rows(query)[0][0]

@@ -1,6 +1,6 @@
 """Sixteen trainings at once, without the training: each a process with a run folder and a mirror.
 
-python writers.py ROOT URI WRITERS EPOCHS SECONDS_AN_EPOCH FIRST
+python writers.py ROOT URI WRITERS EPOCHS SECONDS_AN_EPOCH FIRST [tracking key=number ...]
 
 MLflow is imported once and the writers are forked from there: on a machine with two cores sixteen
 imports would take longer than all that is tested. Prints one JSON line for each writer.
@@ -22,13 +22,10 @@ from semimedref.tracking import open_mirror
 EXPERIMENTS = ("main", "ablation")  # writers take turns
 
 
-def write(root, uri, number, epochs, pause):
+def write(root, uri, number, epochs, pause, settings):
     """What a trainer does: a row, a word to the mirror, and on; returns what it cost."""
     experiment = EXPERIMENTS[number % len(EXPERIMENTS)]
-    patience = {"close_seconds": 120, "backoff_seconds": 0.3, "backoff_max_seconds": 2}
-    cfg = fake_runs.config(
-        root, experiment_name=experiment, uri=uri, timeout_seconds=20, spread_seconds=1, **patience
-    )
+    cfg = fake_runs.config(root, experiment_name=experiment, uri=uri, **settings)
     folder = fake_runs.start_run(root, number, cfg, row=f"writer {number}")
     mirror = open_mirror(folder, cfg)
     waits, used = [], 0.0
@@ -47,14 +44,15 @@ def write(root, uri, number, epochs, pause):
     return {"folder": folder.name, "experiment": experiment, "complete": complete} | costs
 
 
-def main(root, uri, writers, epochs, pause, first):
+def main(root, uri, writers, epochs, pause, first, *words):
+    settings = {key: json.loads(value) for key, value in (word.split("=") for word in words)}
     children = []
     for number in range(int(first), int(first) + int(writers)):
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                told = write(root, uri, number, int(epochs), float(pause))
+                told = write(root, uri, number, int(epochs), float(pause), settings)
                 sys.stdout.write(json.dumps(told) + "\n")
                 sys.stdout.flush()
                 code = 0

@@ -44,6 +44,7 @@ def with_config_dirs(order: CellOrder, folders: Sequence[Path]) -> CellOrder:
 
 def job_returns(orders: Sequence[CellOrder], *, finished: bool) -> list[JobReturn]:
     """Hydra's answer for each order, from what its run folder holds."""
+    from semimedref.launch.queue import is_stopped
     from semimedref.results.store import load_failure, load_result, main_score, state
 
     answers = []
@@ -53,6 +54,8 @@ def job_returns(orders: Sequence[CellOrder], *, finished: bool) -> list[JobRetur
         if found == "done":
             answer.status = JobStatus.COMPLETED
             answer.return_value = main_score(load_result(order.folder)["test"])
+        elif is_stopped(order.folder):
+            answer.status = JobStatus.COMPLETED
         elif finished:
             answer.status = JobStatus.FAILED
             told = load_failure(order.folder) if found == "failed" else f"the run is {found}"

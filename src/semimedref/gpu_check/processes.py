@@ -54,7 +54,7 @@ def run_check(
     lines = out.read_text().splitlines() if out.exists() else []
     found = [Finding(**json.loads(line)) for line in lines]
     if ended != 0:
-        found.append(_broken_off(ended, log, minutes))
+        found.append(_broken_off(name, ended, log=log, minutes=minutes))
     return Outcome(name, found, time.monotonic() - start)
 
 
@@ -73,10 +73,10 @@ def _wait(args: list[str], *, log: Path, seconds: float) -> int | None:
                 process.wait()
 
 
-def _broken_off(ended: int | None, log: Path, minutes: float) -> Finding:
+def _broken_off(name: str, ended: int | None, *, log: Path, minutes: float) -> Finding:
     tail = log.read_text(errors="replace").splitlines()[-_TAIL:]
     if ended is None:
-        what, advice = f"not done after {minutes:g} minutes", "raise gpu_check.minutes"
+        what, advice = f"not done after {minutes:g} minutes", f"raise gpu_check.minutes.{name}"
     elif ended < 0:
         what, advice = f"killed by {signal.Signals(-ended).name}", "is there enough host memory?"
     else:
