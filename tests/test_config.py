@@ -41,7 +41,8 @@ def locate(target):
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_every_option_composes(group, option):
-    compose([f"{group}={option}"])
+    parent = ["hydra/sweeper=search"] if group.startswith("hydra/sweeper/") else []
+    compose([*parent, f"{group}={option}"])
 
 
 @pytest.mark.parametrize(("group", "option"), [o for o in OPTIONS if not o[0].startswith("hydra")])

@@ -138,6 +138,7 @@ def test_a_disk_without_locks_is_protected_by_the_signature(tmp_path, monkeypatc
     )
     command = [sys.executable, "-c", other]
     with owned(tmp_path):
+        assert not is_owned(tmp_path)  # what this node cannot know is no error
         done = subprocess.run(command, capture_output=True, text=True)
         assert "is being trained already by process" in done.stderr
         assert "held" not in done.stdout

@@ -108,5 +108,9 @@ def is_locked(path: Path) -> bool:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            return False
         fcntl.flock(handle, fcntl.LOCK_UN)
     return False

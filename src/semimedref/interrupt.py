@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -40,7 +41,8 @@ class Interrupts:
 
     def leave(self, message: str) -> None:
         """Leave after saving; an earlier handler (submitit's requeue) gets its turn."""
-        print(message, flush=True)
+        with suppress(OSError):  # who listened may be gone
+            print(message, flush=True)
         number = self.received or signal.SIGTERM
         previous = self._previous.get(number)
         if _is_foreign(previous):
@@ -50,7 +52,8 @@ class Interrupts:
         raise Interrupted(128 + number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received, self._frame = number, frame
+        if self.received != signal.SIGUSR2:  # the request to come back is not taken back
+            self.received, self._frame = number, frame
 
 
 def _is_foreign(handler: Callable | int | None) -> bool:

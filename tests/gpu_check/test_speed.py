@@ -9,6 +9,13 @@ def test_operations_are_products_times_two():
     assert speed.operations(lambda: a @ b) == 2 * 3 * 5 * 7
 
 
+def test_a_depthwise_convolution_counts_its_groups_in_both_directions():
+    layer = torch.nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False)
+    image = torch.ones(2, 6, 8, 8)
+    forward = 2 * 2 * 6 * 9 * 8 * 8
+    assert speed.operations(lambda: layer(image).sum().backward()) == 2 * forward
+
+
 def test_the_numbers_of_a_step_belong_together(setup):
     values = speed.measured(setup, [*setup.settings["size"], *setup.last_row])
     assert values["images_per_second"] == 8 / values["step_seconds"]  # 4 labeled, 4 unlabeled

@@ -118,6 +118,7 @@ def test_cells_leave_when_the_launcher_is_killed(tmp_path):
         assert time.monotonic() < end, "the cell goes on without its launcher"
         time.sleep(0.1)
     assert (folder / "last.pt").exists()
+    assert not (folder / "failure.json").exists()
 
 
 def _trains(tmp_path):

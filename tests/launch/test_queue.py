@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from semimedref.launch import slurm_commands
-from semimedref.launch.queue import Place, is_taken_away, places, seen
+from semimedref.errors import UserError
+from semimedref.launch import slurm_commands, slurm_job
+from semimedref.launch.queue import Place, is_taken_away, places, require_answer, seen
 from semimedref.launch.slurm_job import is_preempted, is_timed_out
 from semimedref.launch.submission import jobs_of_cells, remember, submissions
 
@@ -49,6 +50,23 @@ def test_a_slurm_that_does_not_answer_changes_no_state(tmp_path, answers):
     assert places(tmp_path) == {}
 
 
+def test_nothing_is_submitted_while_slurm_does_not_answer(tmp_path, answers):
+    require_answer(tmp_path)  # nothing was submitted before: nothing can be doubled
+    remember(tmp_path, ["7_0"], cells=[["a"]], code="x")
+    answers["squeue"] = None
+    with pytest.raises(UserError, match="squeue gives no answer"):
+        require_answer(tmp_path)
+
+
+def test_a_task_names_itself_and_not_its_array(monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    assert slurm_job._own_job() == "7"
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    assert slurm_job._own_job() == "7_3"
+
+
 def test_nothing_submitted_asks_nobody(tmp_path, monkeypatch):
     monkeypatch.setattr(slurm_commands, "queued_jobs", lambda: pytest.fail("asked"))
     assert places(tmp_path) == {}
@@ -77,6 +95,7 @@ def test_only_what_was_taken_away_is_run_again_without_asking(tmp_path):
     assert not is_taken_away(tmp_path, "failed", gone)
     (tmp_path / "failure.json").write_text(json.dumps({"error": "x", "lost": True}))
     assert is_taken_away(tmp_path, "failed", None)
+    assert not is_taken_away(tmp_path, "failed", Place("7_0", "waits"))  # it has come back
 
 
 def test_how_a_job_ended_comes_from_the_controller_or_the_database(answers, monkeypatch):

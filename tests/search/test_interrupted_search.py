@@ -97,4 +97,5 @@ def test_a_study_killed_after_5_and_9_trials_ends_like_one_that_was_not(tmp_path
 
     listed = call(*command(my_conf, cut, "status"))
     assert listed.returncode == 0, listed.stderr
-    assert listed.stdout.count("trial") >= 1 and "semimedref train -m" in listed.stdout
+    assert listed.stdout.count("✓ done") + listed.stdout.count("‖ stopped") == 12
+    assert "semimedref train -m" in listed.stdout

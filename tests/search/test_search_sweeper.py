@@ -41,6 +41,7 @@ def sweep(tmp_path, monkeypatch):
     def run(*, broken=(), **options):
         sweeper = search_sweeper.SearchSweeper(None, {})
         known = {"only": None, "retry_failed": False, "on_error": "continue", "search": {}}
+        known |= {"dry_run": False}
         sweeper.config = OmegaConf.create(known | options)
         sweeper.launcher = Launcher(search, broken=broken)
         launched = sweeper._launched
@@ -66,6 +67,17 @@ def test_a_launcher_that_raises_does_not_end_the_search(sweep, capsys):
     assert "the launcher reported: the queue is gone" in said
     assert "12 trials, 9 done, 3 failed (retry_failed=true runs them again), 0 to run" in said
     assert sweep(retry_failed=True).count("done") == 12
+
+
+def test_a_queue_that_refuses_ends_the_search_before_a_point_is_wasted(sweep, monkeypatch):
+    def refused(self, *args, **options):
+        raise UserError("sbatch refused the jobs")
+
+    monkeypatch.setattr(Launcher, "launch_cells", refused, raising=False)
+    with pytest.raises(UserError, match="sbatch refused"):
+        sweep()
+    monkeypatch.delattr(Launcher, "launch_cells")
+    assert sweep().count("done") == 12  # the same points, as if nothing had been
 
 
 def test_the_second_time_there_is_nothing_to_run(sweep, capsys):

@@ -45,6 +45,13 @@ def test_a_study_is_named_by_what_decides_its_points():
     assert len(names) == len(others) and base not in names
 
 
+def test_the_order_of_ranges_on_the_command_line_decides_nothing():
+    words = ["align.temperature=interval(0.1,0.2)", "trainer.lr=interval(0.001,0.01)"]
+    one, other = read(NAME, *words), read(NAME, *reversed(words))
+    assert list(one.space) == list(other.space)
+    assert one.study == other.study
+
+
 def test_the_command_line_pins_and_adds_keys():
     search = read(NAME, "align.temperature=0.07", "trainer.weight_decay=interval(0.0,0.1)")
     assert "align.temperature" not in search.space

@@ -1,5 +1,7 @@
 """Clusters that are set up in another way: small arrays, a preemption that sends SIGTERM alone."""
 
+import os
+import signal
 import subprocess
 
 import pytest
@@ -24,15 +26,20 @@ def test_a_sweep_is_cut_into_arrays_and_a_sigterm_before_the_end_is_enough(stric
     process = lab.start("train", "-m", *words)
     strict.wait(lambda: len(lab.jobs()) == 3, seconds=120)
     assert [len(made.cells) for made in submissions(lab.root)] == [2, 1]
-    job = f"{submissions(lab.root)[0].job}_0"
-    lab.hold(job)
+    array = submissions(lab.root)[0].job
+    job, last = f"{array}_0", f"{array}_1"
+    assert strict.facts(last)["JobId"] == array  # its bare number means the whole array
+    os.kill(lab.hold(job, last)[last], signal.SIGKILL)
     command = ["srun", "-p", "high", "-c", "2", "sleep", "1"]
     boss = subprocess.Popen(command, env=strict.environment)
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, out
     assert boss.wait(60) == 0
     assert "preempted" in lab.log(job)
-    assert "continues at step" in lab.log(job)
+    assert "killed (exit code 137)" in lab.log(last)
+    for one in (job, last):
+        assert "continues at step" in lab.log(one)
+    assert strict.facts(job)["Restarts"] == "1"
     here = Lab(tmp_path / "here" / "runs")
     (tmp_path / "here").mkdir()
     assert here.run("train", "-m", *WORDS, "only=[0,1,2]")[0] == 0

@@ -109,7 +109,8 @@ def test_detached_cells_are_found_by_status_and_by_the_same_command(cluster, tmp
     try:
         code, out = lab.run("train", "-m", *words, *ASKED, "hydra.launcher.detach=true")
         assert code == 0, out
-        assert "2 cells are in the queue" in out
+        assert "2 cells are in the queue: array " in out
+        assert "2 cells, 0 done, 2 queued, 0 to run" in out
         code, out = lab.run("status", *words)
         assert "2 queued" in out
     finally:

@@ -115,6 +115,14 @@ def test_network_disks_are_recognised_by_their_deepest_mount(tmp_path, path, exp
     assert _on_network(type(tmp_path)(path), mounts) is expected
 
 
+def test_a_link_to_a_network_disk_is_one(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "multirun").symlink_to(tmp_path / "scratch")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"overlay / overlay rw 0 0\nserver:/x {tmp_path / 'scratch'} nfs4 rw 0 0\n")
+    assert _on_network(tmp_path / "multirun" / "mlflow.db", mounts)
+
+
 def test_settings_are_absolute_and_single_runs_have_an_experiment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = tracking_settings(fake_runs.config("multirun"))

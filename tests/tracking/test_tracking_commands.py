@@ -62,6 +62,22 @@ def test_a_second_sync_looks_only_at_what_is_new(root, capsys, monkeypatch):
     assert looked_at[1:] == folders
 
 
+def test_sync_tries_a_folder_again_that_a_busy_server_did_not_answer(root, capsys, monkeypatch):
+    folders = make_runs(root, experiments=[None, None])
+    tried = []
+
+    def busy(folder, store, **how):
+        tried.append(folder)
+        if tried.count(folders[0]) < 2:
+            raise TimeoutError("timed out")
+        return sync_run(folder, store, **how)
+
+    monkeypatch.setattr("semimedref.tracking.commands.sync_run", busy)
+    assert sync(fake_runs.config(root), []) == 0
+    assert tried == [folders[0], folders[0], folders[1]]
+    assert capsys.readouterr().out.splitlines()[-1].endswith(", 0 failed")
+
+
 def test_verify_is_true_or_false(root):
     with pytest.raises(UserError, match="verify=maybe: expected verify=true or verify=false"):
         sync_command(["verify=maybe", f"run_root={root}"])

@@ -57,18 +57,24 @@ class SlurmLauncher(Launcher):
         self, orders: Sequence[Any], *, attached: Sequence[str], stop: bool
     ) -> Sequence[JobReturn]:
         """Submit cells, each once, and wait for them and for those that were submitted before."""
+        from semimedref.files import exclusive
         from semimedref.launch import watch
-        from semimedref.launch.submission import jobs_of_cells
+        from semimedref.launch.queue import GONE, places, require_answer
+        from semimedref.launch.submission import FOLDER, jobs_of_cells
 
         run_root = Path(self.config.run_root).absolute()
         unique = list({o.name: o for o in orders}.values())
         if unique:
-            self._submit(unique)
+            with exclusive(run_root / FOLDER / "lock"):  # two sweeps may start at the same time
+                require_answer(run_root)
+                now = places(run_root)
+                taken = {n for n, place in now.items() if place.at != GONE}
+                self._submit([o for o in unique if o.name not in taken])
         waited = [*attached, *(o.name for o in unique)]
         if self.detach:
             print(
-                f"{len(waited)} cells are in the queue; `semimedref status` with the same words "
-                "shows them, the same train command waits for them",
+                "not waiting for them: `semimedref status` with the same words shows them, the "
+                "same train command waits",
                 flush=True,
             )
             return job_returns(orders, finished=False)
@@ -86,6 +92,8 @@ class SlurmLauncher(Launcher):
         return job_returns(orders, finished=True)
 
     def _submit(self, orders: Sequence[Any]) -> None:
+        if not orders:
+            return
         from semimedref.folder import RunFolder
         from semimedref.launch.slurm import submit
         from semimedref.launch.snapshot import take_snapshot

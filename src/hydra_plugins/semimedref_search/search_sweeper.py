@@ -67,6 +67,12 @@ class SearchSweeper(Sweeper):
         from semimedref.search.settings import read_search
 
         _check_options(self.config)
+        if self.config.dry_run:
+            from semimedref.planning.text import plan_text
+            from semimedref.sweep import expand
+
+            print(plan_text(expand(arguments)), end="", flush=True)
+            return
         search = read_search(self.config, arguments)
         with held(search):
             study = Study.load(search)
@@ -81,13 +87,19 @@ class SearchSweeper(Sweeper):
         _conclude(drive)
 
     def _launcher(self, search: Search) -> Callable[[Sequence[Order], Sequence[str]], None]:
-        """How a batch is trained: nothing that happens to a job may end the search."""
+        """How a batch is trained: nothing that happens to a job may end the search.
+
+        A launcher that knows cells tells what happened to them; an error of its own (a queue that
+        refuses) ends the search before a point is wasted on it.
+        """
 
         def launch(orders: Sequence[Order], waiting: Sequence[str]) -> None:
             _prepare_store(self.config)
             try:
                 jobs = self._launched(search, orders, waiting)
             except Exception as error:
+                if hasattr(self.launcher, "launch_cells"):
+                    raise
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
                 return
             self.jobs += len(orders)
@@ -115,6 +127,8 @@ class SearchSweeper(Sweeper):
         self, search: Search, orders: Sequence[Order], waiting: Sequence[str]
     ) -> Sequence[JobReturn]:
         if not hasattr(self.launcher, "launch_cells"):
+            if not orders:
+                return []  # jobs of another launcher are under way
             return self.launcher.launch([list(o.overrides) for o in orders], self.jobs)
         from semimedref.launch.cell import CellOrder
 

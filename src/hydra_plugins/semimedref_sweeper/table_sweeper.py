@@ -160,7 +160,7 @@ def _conclude(
 ) -> None:
     root, queue = experiment.run_root, places(experiment.run_root)
     states = {c.name: seen(state(root / c.name), queue.get(c.name)) for c in cells}
-    left = {name for name, found in states.items() if found not in ("done", "failed")}
+    left = {name for name, found in states.items() if found in ("missing", "paused")}
     if tried:
         print(_headline(states, left), flush=True)
     unfinished = [c for c in tried if states[c.name] not in ("done", "running", "queued")]

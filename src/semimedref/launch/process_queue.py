@@ -21,6 +21,7 @@ from semimedref.launch.slots import Slot
 from semimedref.results.store import load_result, main_score, state
 
 FOLDER = ".local"  # in the run root: the orders of the processes
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK = 0.1  # seconds between two looks at the processes
 
 
@@ -45,7 +46,7 @@ class ProcessQueue:
     def run(self, orders: Sequence[CellOrder]) -> None:
         """Run all; a failed or killed cell does not take the others with it."""
         waiting, total, ended = deque(orders), len(orders), 0
-        previous = {n: signal.signal(n, self._note) for n in (signal.SIGINT, signal.SIGTERM)}
+        previous = {n: signal.signal(n, self._note) for n in _SIGNALS}
         try:
             while waiting or self._running:
                 if self._signal is None:
@@ -86,9 +87,13 @@ class ProcessQueue:
             print(f"[{label}] {order.name} was killed: it is started again", flush=True)
             waiting.append(order)
             return 0
+        if found == "running":
+            print(f"[{label}] {progress}: another process trains {order.name}", flush=True)
+            return 1
         if found != "failed":
+            killed = process.returncode < 0 or process.returncode > 128
             reason = f"its process ended with exit code {process.returncode} and no result"
-            RunFolder.create(order.folder).write_failure(reason, "", lost=process.returncode < 0)
+            RunFolder.create(order.folder).write_failure(reason, "", lost=killed)
         print(f"[{label}] {progress} failed: {order.name}", flush=True)
         if self.stop and waiting:
             print(f"on_error=stop: {len(waiting)} cells were not started", flush=True)

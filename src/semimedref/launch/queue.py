@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from semimedref.errors import UserError
 from semimedref.launch import slurm_commands
 from semimedref.launch.submission import jobs_of_cells, log_of
 from semimedref.results.store import State, is_lost
@@ -20,6 +21,15 @@ class Place:
     job: str
     at: str
     reason: str = ""
+
+
+def require_answer(run_root: Path) -> None:
+    """Refuse to submit while SLURM does not say what is in its queue already."""
+    if jobs_of_cells(run_root) and slurm_commands.queued_jobs() is None:
+        raise UserError(
+            "squeue gives no answer, and cells were submitted before: nothing is submitted twice; "
+            "try `squeue --me`, then the same command again"
+        )
 
 
 def places(run_root: Path) -> dict[str, Place]:
@@ -62,7 +72,7 @@ def seen(found: State, place: Place | None) -> State:
 def is_taken_away(folder: Path, found: State, place: Place | None) -> bool:
     """Whether a cell has no result because its job was cancelled or lost, and not by its error."""
     if found == "failed":
-        return is_lost(folder)
+        return is_lost(folder) and (place is None or place.at == GONE)
     return found in ("missing", "paused") and place is not None and place.at == GONE
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,9 @@ from semimedref.launch.submission import FOLDER, LOGS, remember
 # Exit codes of a process that was killed, and not asked to leave: SIGABRT, SIGBUS, SIGFPE, SIGKILL
 # (also by a node short of memory) and SIGSEGV. SIGTERM is not among them: that is ``scancel``.
 _KILLED = (134, 135, 136, 137, 139)
+
+# The bare SLURM_JOB_ID of one task is that of its array, and would mean all tasks.
+_OWN_JOB = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def _submit_array(
     executor.update_parameters(**_parameters(settings, name=name, code=code, run_root=run_root))
     todo = [SlurmJob(tuple(group), settings.signal_delay_s) for group in groups]
     try:
-        with executor.batch():
+        with _outside_of_a_job(), executor.batch():
             jobs = [executor.submit(job) for job in todo]
         return [job.job_id for job in jobs]
     except submitit.core.utils.FailedJobError as error:
@@ -105,6 +110,18 @@ def _submit_array(
             "account, qos, gpus_per_node, mem_gb and timeout_min against `sinfo` and `sacctmgr "
             "show assoc`; what was submitted before goes on"
         ) from error
+
+
+@contextmanager
+def _outside_of_a_job() -> Iterator[None]:
+    """Without the variables of a job that we may be in: they would contradict what is asked."""
+    inside = "SLURM_JOB_ID" in os.environ
+    named = [n for n in os.environ if n.startswith("SLURM_") and n != "SLURM_CONF" and inside]
+    kept = {name: os.environ.pop(name) for name in named}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 def _parameters(
@@ -146,12 +163,12 @@ def _again(run_root: Path, restarts: int) -> list[str]:
         "code=$?",
         f"case $code in {codes})",
         f"  mkdir -p {notes}",
-        f'  note={notes}/"${{SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}}_${{SLURM_ARRAY_TASK_ID:-0}}"',
+        f'  job={_OWN_JOB}; note={notes}/"$job"',
         '  echo "$code" >> "$note"',
         f'  if [ "$(wc -l < "$note")" -le {restarts} ] &&',
-        '     scontrol -o show job "$SLURM_JOB_ID" | grep -q "JobState=RUNNING"; then',
+        '     scontrol -o show job "$job" | grep -q "JobState=RUNNING"; then',
         '    echo "killed (exit code $code): the job is put back into the queue"',
-        '    scontrol requeue "$SLURM_JOB_ID"',
+        '    scontrol requeue "$job"',
         "  fi;;",
         "esac",
         "exit $code",

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -70,9 +71,11 @@ class SlurmJob:
         give_up = time.monotonic() + _PATIENCE
         while time.monotonic() < give_up:
             facts = slurm_commands.job_facts(_own_job())
-            if is_preempted(facts) and callable(self._submitit):
-                self._submitit(signal.SIGUSR2, frame)  # requeues and leaves
             if facts.get("JobState") in _ENDING or int(facts.get("Restarts", 0)) > _restarts():
+                break  # cancelled, or back in the queue already
+            if is_preempted(facts) and callable(self._submitit):
+                with suppress(subprocess.SubprocessError):  # the controller may have been faster
+                    self._submitit(signal.SIGUSR2, frame)  # requeues and leaves
                 break
             time.sleep(2)
         sys.exit(128 + number)
@@ -92,7 +95,8 @@ class SlurmJob:
             told = len(received)
             time.sleep(0.2)
         if received:
-            number, frame = received[-1]
+            asked = [one for one in received if one[0] == signal.SIGUSR2]
+            number, frame = (asked or received)[-1]
             if number == signal.SIGUSR2 and callable(self._submitit):
                 self._submitit(number, frame)
             self._terminated(number, frame)
@@ -125,7 +129,9 @@ def is_preempted(facts: dict[str, str]) -> bool:
 
 
 def _own_job() -> str:
-    return os.environ["SLURM_JOB_ID"]
+    """This task alone: of one task, the bare job id is that of its array."""
+    array, task = (os.environ.get(f"SLURM_ARRAY_{part}_ID") for part in ("JOB", "TASK"))
+    return f"{array}_{task}" if array and task else os.environ["SLURM_JOB_ID"]
 
 
 def _restarts() -> int:

@@ -12,7 +12,7 @@ from semimedref.launch import slurm_commands
 from semimedref.launch.queue import GONE, WAITS, Place, is_stopped, lost_reason, places, seen
 from semimedref.results.store import state
 
-_SETTLE = 20.0  # seconds until a shared disk shows what another node has written last
+_SETTLE = 90.0  # seconds until a shared disk shows what another node has written last
 _LATEST = 6  # a pause grows to that many times the first
 
 
@@ -36,17 +36,17 @@ def watch(run_root: Path, names: Sequence[str], *, poll_seconds: float, stop: bo
             found = state(run_root / name)
             place = queue.get(name)
             stopped = place is None and is_stopped(run_root / name)
-            if found == "done" or stopped or (found == "failed" and not _waits(place)):
+            if found == "done" or stopped or (found == "failed" and _is_gone(place)):
                 still.remove(name)
             elif found in ("missing", "paused") and place is not None and place.at == GONE:
                 since = gone_since.setdefault(name, time.monotonic())
-                if time.monotonic() - since >= min(_SETTLE, 4 * poll_seconds):
+                if time.monotonic() - since >= min(_SETTLE, 9 * poll_seconds):
                     _lose(run_root, name, place)
                     still.remove(name)
             else:
                 gone_since.pop(name, None)
         told = _tell(run_root, names, queue, told)
-        if stop and any(state(run_root / n) == "failed" for n in names):
+        if stop and any(state(run_root / n) == "failed" for n in names if n not in still):
             _take_out(queue, still)
             stop = False
         if still:
@@ -54,8 +54,8 @@ def watch(run_root: Path, names: Sequence[str], *, poll_seconds: float, stop: bo
             pause = min(poll_seconds, 1.5 * pause)
 
 
-def _waits(place: Place | None) -> bool:
-    return place is not None and place.at == WAITS
+def _is_gone(place: Place | None) -> bool:
+    return place is None or place.at == GONE
 
 
 def _lose(run_root: Path, name: str, place: Place) -> None:

@@ -106,7 +106,7 @@ def plan_experiment(experiment: Experiment, cells: Sequence[Cell] | None = None)
     planner = Planner()
     if experiment.search is not None:
         come = planner.to_come(experiment)
-        known = planner.line("trials so far", read_runs(experiment))
+        known = planner.line("trials so far", _unstopped(experiment))
         return planner.plan(experiment.name, "search", [known, come])
     chosen = {id(cell) for cell in (experiment.cells if cells is None else cells)}
     found = [run for run in read_runs(experiment) if id(run.cell) in chosen]
@@ -121,11 +121,19 @@ def plan_experiments(experiments: Iterable[Experiment]) -> Plan:
     lines = []
     for experiment in experiments:
         come = None if experiment.search is None else planner.to_come(experiment)
-        line = planner.line(experiment.name, read_runs(experiment))
+        line = planner.line(experiment.name, _unstopped(experiment))
         if come is not None:
             line = Line(line.label, line.cells + come.cells, line.runs + come.runs)
         lines.append(line)
     return planner.plan("all experiments", "experiment", lines)
+
+
+def _unstopped(experiment: Experiment) -> list[Run]:
+    """Without runs that a search has ended early: nobody is going to finish them."""
+    from semimedref.launch.queue import is_stopped
+
+    runs = read_runs(experiment)
+    return runs if experiment.search is None else [r for r in runs if not is_stopped(r.folder)]
 
 
 class Planner:
@@ -154,7 +162,7 @@ class Planner:
         view = experiment.search
         assert view is not None, "only a search has trials"
         name, config = compose(view.search.fixed)
-        number = max(0, view.search.trials - len(experiment.cells))
+        number = max(0, view.study.total(view.search.trials) - len(view.study.trials))
         one = self._cost(name, config, state="missing", epochs_done=0)
         runs = {f"{experiment.name} {k}": replace(one, name=f"{name} {k}") for k in range(number)}
         self._plans |= runs

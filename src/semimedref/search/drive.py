@@ -13,7 +13,7 @@ from semimedref.errors import UserError
 from semimedref.launch.queue import Place, places, seen
 from semimedref.results import store
 from semimedref.search import mirror, point
-from semimedref.search.objective import outcome
+from semimedref.search.objective import ObjectiveError, outcome
 from semimedref.search.propose import distributions, propose
 from semimedref.search.record import Study, Trial
 from semimedref.search.settings import Search
@@ -132,6 +132,8 @@ class Drive:
         try:
             folder = self.search.run_root / trial.run
             told = outcome(self.search, folder, self.study.bounds_of(trial.number))
+        except ObjectiveError:
+            raise
         except UserError as error:  # damaged files: this trial is lost, the others are not
             trial.state, trial.reason = "failed", str(error)
             return True

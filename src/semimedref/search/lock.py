@@ -7,9 +7,10 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from semimedref.errors import UserError
+from semimedref.files import NO_LOCKS
 from semimedref.search.settings import Search
 
 # Forked children (loader workers) close their copies, or the lock would outlive a killed search.
@@ -29,12 +30,15 @@ def held(search: Search) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
             raise UserError(
                 f"{search.study} is being run already by {holder}: wait for it, or end it"
             ) from error
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         file.flush()
@@ -43,7 +47,8 @@ def held(search: Search) -> Iterator[None]:
             yield
         finally:
             _HELD.discard(file.fileno())
-            fcntl.flock(file, fcntl.LOCK_UN)
+            with suppress(OSError):  # a disk without locks
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _drop_locks() -> None:

@@ -14,6 +14,10 @@ from semimedref.search.settings import Search
 from semimedref.search.stop import Limits, stops_at
 
 
+class ObjectiveError(UserError):
+    """An objective that no run has: every further trial would be in vain."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a trial is told."""
@@ -50,7 +54,7 @@ def curve_of(folder: Path, key: str) -> list[float]:
     missing = [row for row in rows if key not in row]
     if missing:
         known = ", ".join(sorted(k for k in missing[0] if k.startswith("val/")))
-        raise UserError(f"search.objectives names {key}: the runs have {known}")
+        raise ObjectiveError(f"search.objectives names {key}: the runs have {known}")
     return [float(row[key]) for row in rows]
 
 
@@ -64,9 +68,6 @@ def _value(key: str, result: store.Result, folder: Path) -> float:
 
         return forward_gflops(result["config"])
     best: Mapping[str, Any] = result["best"]
-    if key not in best:
-        known = ", ".join(k for k in best if k.startswith("val/"))
-        raise UserError(
-            f"search.objectives names {key}: the best epoch of {folder.name} has {known}"
-        )
-    return float(best[key])
+    if key in best:
+        return float(best[key])
+    return curve_of(folder, key)[int(best["epoch"]) - 1]  # another score, at the selected epoch

@@ -78,11 +78,13 @@ def read_search(base: DictConfig, overrides: Sequence[str]) -> Search:
     fixed, ranges = _split(overrides)
     pinned = {word.partition("=")[0] for word in fixed}
     written = {str(k): str(v) for k, v in (base.hydra.sweeper.params or {}).items()}
-    space = {k: v for k, v in written.items() if k not in pinned} | ranges
+    # Sorted: the order in which ranges are written must not decide the points.
+    given_space = {k: v for k, v in written.items() if k not in pinned} | ranges
+    space = dict(sorted(given_space.items()))
     given = _plain(base.hydra.sweeper.sampler).items()
     sampler = {str(k): v for k, v in given if v is not None}  # else what Optuna does
-    objectives = tuple(Objective(str(k), str(v)) for k, v in node["objectives"].items())
-    stop = None if node["stop"] is None else StopRule(**node["stop"])
+    objectives = tuple(Objective(str(k), str(v)) for k, v in (node["objectives"] or {}).items())
+    stop = _stop_rule(node["stop"])
     _check(base, node, space=space, sampler=sampler, objectives=objectives)
     decides = {
         "signed": config.signed(config.resolved(base)), "space": space, "sampler": sampler,
@@ -119,6 +121,20 @@ def _node(base: DictConfig) -> dict[str, Any]:
             f"{'unknown' if wrong[0] in node else 'missing'}: expected {', '.join(_KEYS)}"
         )
     return node
+
+
+def _stop_rule(node: Any) -> StopRule | None:  # noqa: ANN401 - whatever the YAML holds
+    if node is None:
+        return None
+    least = {"warmup": 0, "trials": 1}
+    if not isinstance(node, dict) or set(node) != set(least):
+        raise UserError(f"search.stop={node}: expected null or the keys {', '.join(least)}")
+    for key, lowest in least.items():
+        if not isinstance(node[key], int) or node[key] < lowest:
+            raise UserError(
+                f"search.stop.{key}={node[key]}: expected a whole number from {lowest} on"
+            )
+    return StopRule(**node)
 
 
 def _check(

@@ -114,7 +114,7 @@ class _Target:
             store, catalog = self._open(experiment)
             if not self._verify and catalog.holds(folder, record):
                 return 0, ""
-            count = sync_run(folder, store, verify=self._verify)
+            count = self._send(folder, store)
         except _StoreDownError:
             raise
         except Exception as error:  # the other folders may be fine
@@ -122,6 +122,17 @@ class _Target:
                 _check_answers(self._settings, store)
             return None, f"{folder.name}  failed: {reason(error)}"
         return count, f"{folder.name}  {experiment}  {record.status}  {count} sent"
+
+    def _send(self, folder: Path, store: Store) -> int:
+        """Try again what a busy server did not answer: nobody waits for us, and it is safe."""
+        for _ in range(self._settings.retries):
+            try:
+                return sync_run(folder, store, verify=self._verify)
+            except UserError:  # a damaged folder stays damaged
+                raise
+            except Exception:
+                _check_answers(self._settings, store)
+        return sync_run(folder, store, verify=self._verify)
 
     def _open(self, experiment: str) -> tuple[Store, Catalog]:
         if experiment not in self._places:

@@ -215,6 +215,7 @@ def _set_journal(database: Path, wal: str) -> None:
 def _on_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
     if not mounts.exists():
         return False
+    path = path.resolve()  # a folder of runs is often a link to another disk
     kind, depth = "", -1
     for line in mounts.read_text().splitlines():
         point, this = line.split(" ")[1:3]

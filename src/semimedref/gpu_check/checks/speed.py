@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from semimedref.gpu_check.accelerator import lacks
 from semimedref.gpu_check.cell import Setup, batches, middle
 from semimedref.gpu_check.finding import FAILED, Finding, ok, skipped
 from semimedref.gpu_check.tf32 import kept_flags
+from semimedref.planning.meter import Meter
 from semimedref.trainer import Trainer
 
 GIGABYTE = 1024**3
@@ -97,9 +97,9 @@ def measured(setup: Setup, cell: list[str]) -> dict[str, float]:
 
 def operations(step: Callable[[], object]) -> int:
     """Floating-point operations of a step: products and convolutions, forward and backward."""
-    with FlopCounterMode(display=False) as counter:
+    with Meter() as meter:  # as the plan counts, so that its hours follow from these numbers
         step()
-    return counter.get_total_flops()
+    return meter.flops
 
 
 def _images(trainer: Trainer) -> int:
