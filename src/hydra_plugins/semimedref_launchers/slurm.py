@@ -94,7 +94,6 @@ class SlurmLauncher(Launcher):
     def _submit(self, orders: Sequence[Any]) -> None:
         if not orders:
             return
-        from semimedref.folder import RunFolder
         from semimedref.launch.slurm import submit
         from semimedref.launch.snapshot import take_snapshot
 
@@ -105,9 +104,6 @@ class SlurmLauncher(Launcher):
             packages=list(self.config.trusted_packages),
         )
         orders = [with_config_dirs(o, code.config_dirs) for o in orders]
-        for order in orders:
-            if order.folder.exists():
-                RunFolder(order.folder).clear_failure()
         name = f"semimedref-{self.config.experiment_name or 'runs'}"
         jobs = submit(orders, self.settings, name=name, code=code)
         arrays = sorted({job.partition("_")[0] for job in jobs})

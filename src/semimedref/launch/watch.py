@@ -70,6 +70,9 @@ def _tell(run_root: Path, names: Sequence[str], queue: dict[str, Place], before:
     counts = Counter(states)
     order = ("done", "running", "queued", "paused", "missing", "failed")
     line = ", ".join(f"{counts[s]} {s}" for s in order if counts[s])
+    waiting = Counter(queue[n].reason for n in names if n in queue and queue[n].at == WAITS)
+    if waiting:  # Priority and Resources pass; a job that is held must be released by somebody
+        line += f" ({', '.join(f'{n} {reason}' for reason, n in waiting.most_common())})"
     if line != before:
         print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
     return line
