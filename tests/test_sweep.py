@@ -204,7 +204,7 @@ def test_rows_may_hold_nulls_lists_quotes_and_other_alphabets(tmp_path):
 def test_the_command_of_a_missing_cell_trains_that_cell_alone(tmp_path):
     import shlex
 
-    from semimedref.results.table import read_run
+    from semimedref.results.runs import read_run
 
     experiment = expand(["experiment=quickstart", f"run_root={tmp_path}"])
     command = shlex.split(read_run(experiment.cells[2], experiment).command)

@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from semimedref.errors import UserError
@@ -34,7 +35,7 @@ def exclusive(path: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
-            log.warning("%s: this disk has no file locks; work may be done twice", path.parent)
+            _warn_once(path.parent)
             yield
             return
         try:
@@ -42,6 +43,11 @@ def exclusive(path: Path) -> Iterator[None]:
         finally:
             # Closing is not enough: a loader worker forked meanwhile has a copy of the handle.
             fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+@lru_cache(maxsize=64)
+def _warn_once(folder: Path) -> None:
+    log.warning("%s: this disk has no file locks; work may be done twice", folder)
 
 
 @contextmanager

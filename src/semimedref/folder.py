@@ -22,6 +22,8 @@ from semimedref.owner import LOCK, Owner, owned
 if TYPE_CHECKING:
     import numpy as np
 
+STOPPED = "stopped.json"  # in the folder of a run that a search has ended early
+STUDIES = "studies"  # in a run folder: a note for each search that it serves
 IMPORTED = "imported.json"  # in the folder of a run that was trained on another machine
 
 

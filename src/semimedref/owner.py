@@ -64,18 +64,19 @@ def owned(folder: Path) -> Iterator[Owner]:
         shared = _lock(lock, folder)
         _succeed(folder, me, locked=shared)
         _HELD.add(lock.fileno())
-        write_atomic(folder / SIGNATURE, json.dumps(asdict(me)))
-        if not shared:
-            time.sleep(2 * _PAUSE)
-            check(folder, me)  # without a lock the last signature wins
         ended = threading.Event()
         beat = threading.Thread(target=_beat, args=(folder, me, ended), daemon=True)
-        beat.start()
         try:
+            write_atomic(folder / SIGNATURE, json.dumps(asdict(me)))
+            if not shared:
+                time.sleep(2 * _PAUSE)
+                check(folder, me)  # without a lock the last signature wins
+            beat.start()
             yield me
         finally:
             ended.set()
-            beat.join()
+            if beat.ident is not None:
+                beat.join()
             if signature(folder) == me:
                 (folder / SIGNATURE).unlink(missing_ok=True)
             _HELD.discard(lock.fileno())
@@ -174,9 +175,10 @@ def _clock(folder: Path) -> float:
 
 
 def _busy(folder: Path, other: Owner | None) -> UserError:
+    log_file = folder / "train.log"
+    hint = f"{log_file} shows its progress" if log_file.exists() else "wait for it, or end it"
     return UserError(
-        f"{folder.name} is being trained already by {other or 'another process'}: "
-        f"{folder / 'train.log'} shows its progress"
+        f"{folder.name} is being trained already by {other or 'another process'}: {hint}"
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from semimedref import config
 from semimedref.combinations import check_combination
 from semimedref.errors import UserError
-from semimedref.folder import RunFolder, refuse_without_weights
+from semimedref.folder import STOPPED, RunFolder, refuse_without_weights
 from semimedref.owner import Owner, check
 from semimedref.search.watch import Stopped, Watch
 from semimedref.tracking import open_mirror
@@ -67,7 +67,7 @@ def run(cfg: DictConfig) -> float:
         try:
             result = _train_and_test(cfg, plain, folder, me, watch.after(mirror.notify))
         except Stopped as stop:  # by a search; the same run without it goes on from here
-            log.info("%s: %s", stop, folder.path / "stopped.json")
+            log.info("%s: %s", stop, folder.path / STOPPED)
             return stop.value
         except Exception as error:
             folder.write_failure(str(error), traceback.format_exc())

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from semimedref.errors import UserError
+from semimedref.owner import owned
 from semimedref.search import point
 from semimedref.search.record import Study
 from tests.search.synthetic import DICE, RULE, SAMPLERS, STEPS, Lab, make_search, value_of
@@ -166,10 +167,9 @@ def test_bad_trials_stop_and_are_told_the_same_way_however_far_they_were_trained
 
 
 def test_two_processes_cannot_run_one_study(tmp_path):
-    from semimedref.search.lock import held
-
-    search = make_search(tmp_path)
-    with held(search), pytest.raises(UserError, match="being run already"), held(search):
+    folder = make_search(tmp_path).folder
+    folder.mkdir(parents=True)
+    with owned(folder), pytest.raises(UserError, match="already by process"), owned(folder):
         pass
-    with held(search):
+    with owned(folder):
         pass

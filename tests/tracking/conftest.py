@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 
+import fake_runs
 import pytest
 from live_mlflow import Server, store_at
 
@@ -44,3 +45,17 @@ def server(tmp_path_factory, template):
     server = Server(tmp_path_factory.mktemp("server"), template)
     yield server
     server.kill()
+
+
+@pytest.fixture
+def cfg(root):
+    return fake_runs.config(root)
+
+
+@pytest.fixture
+def done(root, cfg):
+    """A finished run of three epochs."""
+    folder = fake_runs.start_run(root, 1, cfg, row="Teacher-student")
+    fake_runs.write_epochs(folder, [1, 2, 3])
+    fake_runs.finish(folder, 3)
+    return folder

@@ -105,3 +105,12 @@ class Server:
         if self._process:
             end(self._process)
             self._process = None
+
+
+def only_run(store):
+    (run,) = store.client.search_runs([store.experiment_id])
+    return run
+
+
+def artifacts(store, path=None):
+    return {info.path for info in store.client.list_artifacts(only_run(store).info.run_id, path)}

@@ -5,33 +5,9 @@ from pathlib import Path
 
 import fake_runs
 import pytest
-from live_mlflow import store_at
+from live_mlflow import artifacts, only_run, store_at
 
 from semimedref.tracking import sync_run
-
-
-@pytest.fixture
-def cfg(root):
-    return fake_runs.config(root)
-
-
-@pytest.fixture
-def done(root, cfg):
-    """A finished run of three epochs."""
-    folder = fake_runs.start_run(root, 1, cfg, row="Teacher-student")
-    fake_runs.write_epochs(folder, [1, 2, 3])
-    fake_runs.finish(folder, 3)
-    return folder
-
-
-def only_run(store):
-    (run,) = store.client.search_runs([store.experiment_id])
-    return run
-
-
-def artifacts(store, path=None):
-    return {info.path for info in store.client.list_artifacts(only_run(store).info.run_id, path)}
-
 
 PER_IMAGE = (
     "id,patient,position,tp,fp,fn,dice,nsd\na,p9,upper left,70,30,30,0.7,1.5\nb,p9,,0,0,5,0,\n"

@@ -60,9 +60,9 @@ def test_close_gives_up_in_time_and_says_so(root, store, caplog):
     cfg = fake_runs.config(root)
     folder = fake_runs.start_run(root, 1, cfg)
     mirror = open_mirror(folder, cfg)
-    from semimedref.tracking.store import locked
+    from semimedref.files import exclusive
 
-    with locked(folder / ".mlflow.lock"):  # somebody else is busy with this folder
+    with exclusive(folder / ".mlflow.lock"):  # somebody else is busy with this folder
         started = time.monotonic()
         assert not mirror.close(0.3)
         assert time.monotonic() - started < 1

@@ -8,32 +8,9 @@ from pathlib import Path
 import fake_runs
 import numpy as np
 import pytest
-from live_mlflow import history, store_at
+from live_mlflow import artifacts, history, only_run, store_at
 
 from semimedref.tracking import sync_run
-
-
-@pytest.fixture
-def cfg(root):
-    return fake_runs.config(root)
-
-
-@pytest.fixture
-def done(root, cfg):
-    """A finished run of three epochs."""
-    folder = fake_runs.start_run(root, 1, cfg, row="Teacher-student")
-    fake_runs.write_epochs(folder, [1, 2, 3])
-    fake_runs.finish(folder, 3)
-    return folder
-
-
-def only_run(store):
-    (run,) = store.client.search_runs([store.experiment_id])
-    return run
-
-
-def artifacts(store, path=None):
-    return {info.path for info in store.client.list_artifacts(only_run(store).info.run_id, path)}
 
 
 def test_a_finished_run_arrives_whole(done, store):

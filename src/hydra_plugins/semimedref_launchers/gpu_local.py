@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from hydra.core.utils import JobReturn
-from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
 
+from hydra_plugins.semimedref_launchers.cell_launcher import CellLauncher
 from hydra_plugins.semimedref_launchers.orders import (
     config_dirs,
     job_returns,
-    orders_of,
     with_config_dirs,
 )
 
 
-class GpuLocalLauncher(Launcher):
+class GpuLocalLauncher(CellLauncher):
     """Queues the cells of a sweep over the GPUs, or the cores, of this machine."""
 
     def __init__(
@@ -31,20 +28,6 @@ class GpuLocalLauncher(Launcher):
     ) -> None:
         self.gpus = None if gpus is None else list(gpus)
         self.cells_per_gpu, self.threads, self.max_restarts = cells_per_gpu, threads, max_restarts
-
-    def setup(
-        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
-    ) -> None:
-        """Keep the configuration of the sweep."""
-        del hydra_context, task_function
-        self.config = config
-
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> Sequence[JobReturn]:
-        """Hydra's own entry: every list of overrides is a run."""
-        del initial_job_idx
-        return self.launch_cells(orders_of(self.config, job_overrides), attached=(), stop=False)
 
     def launch_cells(
         self, orders: Sequence[Any], *, attached: Sequence[str], stop: bool

@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn
-from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
 
+from hydra_plugins.semimedref_launchers.cell_launcher import CellLauncher
 from hydra_plugins.semimedref_launchers.orders import (
     config_dirs,
     job_returns,
-    orders_of,
     with_config_dirs,
 )
 from semimedref.errors import UserError
 
 
-class SlurmLauncher(Launcher):
+class SlurmLauncher(CellLauncher):
     """Submits cells, and watches them unless it is told to detach."""
 
     def __init__(self, *, detach: bool, poll_seconds: float, **settings: Any) -> None:  # noqa: ANN401
@@ -37,21 +34,6 @@ class SlurmLauncher(Launcher):
         settings["additional_parameters"] = dict(settings["additional_parameters"])
         self.settings = SlurmSettings(**settings)
         self.detach, self.poll_seconds = detach, poll_seconds
-
-    def setup(
-        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
-    ) -> None:
-        """Keep the configuration of the sweep."""
-        del hydra_context, task_function
-        self.config = config
-
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> Sequence[JobReturn]:
-        """Hydra's own entry: every list of overrides is a run."""
-        del initial_job_idx
-        orders = orders_of(self.config, job_overrides)
-        return self.launch_cells(orders, attached=(), stop=False)
 
     def launch_cells(
         self, orders: Sequence[Any], *, attached: Sequence[str], stop: bool

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
-from hydra.plugins.sweeper import Sweeper
-from hydra.types import HydraContext, TaskFunction
+from hydra.core.utils import JobReturn
 from omegaconf import MISSING, DictConfig
 
+from hydra_plugins.semimedref_sweeper.launching import LaunchingSweeper, print_errors
 from semimedref.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,25 +42,17 @@ ConfigStore.instance().store(
 )
 
 
-class SearchSweeper(Sweeper):
+class SearchSweeper(LaunchingSweeper):
     """Proposes points in batches and hands those that are still to run to the launcher."""
 
     def __init__(self, sampler: DictConfig, params: dict[str, Any]) -> None:
         self.sampler, self.params = sampler, params
 
-    def setup(
-        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
-    ) -> None:
-        """Keep the configuration and make the launcher."""
-        self.config = config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
-
     def sweep(self, arguments: list[str]) -> None:
         """Run the trials that are missing; the second time there is nothing to do."""
+        from semimedref.folder import RunFolder
+        from semimedref.owner import owned
         from semimedref.search.drive import Drive
-        from semimedref.search.lock import held
         from semimedref.search.record import Study
         from semimedref.search.settings import read_search
 
@@ -74,7 +64,8 @@ class SearchSweeper(Sweeper):
             print(plan_text(expand(arguments)), end="", flush=True)
             return
         search = read_search(self.config, arguments)
-        with held(search):
+        RunFolder.create(search.folder)
+        with owned(search.folder):
             study = Study.load(search)
             sampler, study.size = _sampler(search)
             self.jobs = 0
@@ -103,8 +94,7 @@ class SearchSweeper(Sweeper):
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
                 return
             self.jobs += len(orders)
-            for message in filter(None, map(_error, jobs)):
-                print(f"a trial failed: {message}", flush=True)
+            print_errors(jobs, "trial")
 
         return launch
 
@@ -178,17 +168,6 @@ def _prepare_store(config: DictConfig) -> None:
     from semimedref.tracking import prepare_store
 
     prepare_store(resolved(config))
-
-
-def _error(job: JobReturn) -> str | None:
-    """What ended a job, in one line."""
-    if job.status is not JobStatus.FAILED:
-        return None
-    try:
-        job.return_value  # noqa: B018 - reading it raises the job's error
-    except Exception as error:
-        return " ".join(str(error).split())
-    return None
 
 
 def _conclude(drive: Any) -> None:  # noqa: ANN401 - a Drive, imported late

@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
-from hydra.plugins.sweeper import Sweeper
-from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
+from hydra_plugins.semimedref_sweeper.launching import LaunchingSweeper, print_errors
 from semimedref import sweep
 from semimedref.errors import UserError
 from semimedref.launch.queue import is_taken_away, places, seen
@@ -39,20 +36,11 @@ ConfigStore.instance().store(
 )
 
 
-class TableSweeper(Sweeper):
+class TableSweeper(LaunchingSweeper):
     """Hands the cells that are still to run to whichever launcher is configured."""
 
     def __init__(self, rows: dict[str, Any], params: dict[str, Any]) -> None:
         self.rows, self.params = rows, params
-
-    def setup(
-        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
-    ) -> None:
-        """Keep the configuration and make the launcher."""
-        self.config = config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
 
     def sweep(self, arguments: list[str]) -> list[Any]:
         """Run what is missing; the second time there is nothing to do."""
@@ -94,7 +82,7 @@ class TableSweeper(Sweeper):
         orders = [CellOrder(c.name, root, c.overrides) for c in todo]
         stop = self.config.on_error == "stop"
         jobs = self.launcher.launch_cells(orders, attached=waiting, stop=stop)
-        _print_errors(jobs)
+        print_errors(jobs, "cell")
         return list(jobs)
 
     def _launch(self, todo: list[sweep.Cell], run_root: Path) -> list[Any]:
@@ -106,19 +94,13 @@ class TableSweeper(Sweeper):
             try:
                 jobs = self.launcher.launch(overrides, initial_job_idx=len(returned))
                 returned += jobs
-                _print_errors(jobs)
+                print_errors(jobs, "cell")
             except Exception as error:  # a lost job must not hide the cells that finished
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
             if stop and any(state(run_root / c.name) != "done" for c in batch):
                 print("on_error=stop: the remaining cells were not started", flush=True)
                 break
         return returned
-
-
-def _print_errors(jobs: Sequence[JobReturn]) -> None:
-    for message in map(_error, jobs):
-        if message:
-            print(f"a cell failed: {message}", flush=True)
 
 
 def _unique(cells: Sequence[sweep.Cell]) -> list[sweep.Cell]:
@@ -142,17 +124,6 @@ def _prepare_store(config: dict[str, Any]) -> None:
     from semimedref.tracking import prepare_store
 
     prepare_store(config)
-
-
-def _error(job: JobReturn) -> str | None:
-    """What ended a job, in one line."""
-    if job.status is not JobStatus.FAILED:
-        return None
-    try:
-        job.return_value  # noqa: B018 - reading it raises the job's error
-    except Exception as error:
-        return " ".join(str(error).split())
-    return None
 
 
 def _conclude(

@@ -60,6 +60,8 @@ class Gpu:
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
+        if self.device.index is not None:  # events, memory and names are of the current device
+            torch.cuda.set_device(self.device)
         self.tf32 = torch.cuda.get_device_capability() >= (8, 0)
         self.bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
 

@@ -41,19 +41,14 @@ class CellOrder:
 def run_cell(order: CellOrder) -> float | None:
     """Train one cell in this process; returns what its run returns."""
     from semimedref.application import run_application
+    from semimedref.expansion import hydra_value
     from semimedref.run import run
 
     scores: list[float] = []
     kept = [o for o in order.overrides if not o.startswith("run_root=")]
-    words = [*order.flags, *kept, f"run_root={quoted(order.run_root)}"]
+    words = [*order.flags, *kept, f"run_root={hydra_value(order.run_root)}"]
     run_application(words, lambda cfg: scores.append(run(cfg)))
     return scores[0] if scores else None
-
-
-def quoted(value: str) -> str:
-    """A string in the grammar of Hydra's command line."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def write_order(order: CellOrder, path: Path) -> Path:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semimedref.errors import UserError
+from semimedref.folder import STOPPED
 from semimedref.launch import slurm_commands
 from semimedref.launch.submission import jobs_of_cells, log_of
 from semimedref.results.store import State, is_lost
 
-STOPPED = "stopped.json"  # what a search leaves in the folder of a run that it ended early
 WAITS, RUNS, GONE = "waits", "runs", "gone"
 
 

@@ -101,11 +101,6 @@ def cancel_waiting(jobs: list[str]) -> None:
         _ask(["scancel", "--state=PENDING", *jobs])
 
 
-def requeue(job: str) -> bool:
-    """Put a job back into the queue."""
-    return _ask(["scontrol", "requeue", job]) is not None
-
-
 def require() -> None:
     """Refuse a machine without SLURM."""
     missing = [name for name in ("sbatch", "squeue", "scontrol") if shutil.which(name) is None]

@@ -98,7 +98,7 @@ class Counts:
 
 def counts_key(config: Mapping[str, Any]) -> str:
     """A hash of all that decides a count: the method, sizes, and the code that computes."""
-    from semimedref.planning.fake_method import without_files
+    from semimedref.results.cost import without_files
 
     told = [
         _shape(without_files(config["method"])),

@@ -17,11 +17,9 @@ from semimedref.dataset.sample import Batch
 from semimedref.method.contract import Method
 from semimedref.model.segmenter import TextInput
 from semimedref.planning.meter import FusedAttention
+from semimedref.results.cost import without_files
 from semimedref.text.vocabulary import vocabulary as look_up
 
-# What is in the weights costs nothing, and files need not be there yet. A trunk that is taken over
-# counts as if all of it learned: an upper bound.
-_FILES = {"weights": "random", "tokenizer": None, "trunk": None, "center_on": None}
 _CANDIDATES = 8  # sentences of a strong view, at least as many as any mixer plans; one is read
 
 
@@ -97,13 +95,6 @@ def fake_method(config: Mapping[str, Any]) -> FakeMethod:
             setattr(method, name, fake(value))
     regions = len(look_up(config["dataset"]["vocabulary"]).regions)
     return FakeMethod(method, mode, regions, int(config["scale"]["image_side"]), networks)
-
-
-def without_files(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
-    """A configuration that reads no file."""
-    if isinstance(node, dict):
-        return {k: _FILES[k] if k in _FILES else without_files(v) for k, v in node.items()}
-    return [without_files(v) for v in node] if isinstance(node, list) else node
 
 
 def _faker(mode: FakeTensorMode) -> Callable[[Tensor], Tensor]:

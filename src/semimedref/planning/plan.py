@@ -16,7 +16,7 @@ from semimedref.planning.disk import COPIES_WHILE_SAVING, code_bytes
 from semimedref.planning.gpu import Gpu, precision_of
 from semimedref.planning.run_plan import RunPlan, plan_run
 from semimedref.results import store
-from semimedref.results.table import Run, read_runs
+from semimedref.results.runs import Run, read_runs
 
 if TYPE_CHECKING:
     from semimedref.sweep import Cell, Experiment

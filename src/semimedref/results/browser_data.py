@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from semimedref.config import is_synthetic
 from semimedref.error_kind import kind_of_image
 from semimedref.results import reading, render, store
-from semimedref.results.table import Entry, Run, Table
+from semimedref.results.runs import Run
+from semimedref.results.table import Entry, Table
 
 
 @dataclass(frozen=True)

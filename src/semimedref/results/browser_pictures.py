@@ -10,7 +10,8 @@ from semimedref.results import render, store
 from semimedref.results.browser_data import Prediction
 from semimedref.results.figures import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE
 from semimedref.results.pictures import data_uri
-from semimedref.results.table import Entry, Run
+from semimedref.results.runs import Run
+from semimedref.results.table import Entry
 
 # What a page shows of every run before it shows more of any.
 _KINDS = ("median", "worst", "best", "fixed", "quartile")

@@ -13,8 +13,9 @@ from semimedref.results import reading
 from semimedref.results.index import Index
 from semimedref.results.measures import DICE
 from semimedref.results.resampling import Resampling
+from semimedref.results.runs import Run
 from semimedref.results.significance import PairedTest, holm, paired_tests
-from semimedref.results.table import Entry, Run, Table
+from semimedref.results.table import Entry, Table
 
 
 @dataclass(frozen=True)

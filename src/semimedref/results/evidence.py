@@ -10,8 +10,9 @@ from pathlib import Path
 
 from semimedref.results import configdiff, reading, render
 from semimedref.results.pictures import data_uri
+from semimedref.results.runs import Run
 from semimedref.results.sections import line_id, scrollable
-from semimedref.results.table import Entry, Run, Table
+from semimedref.results.table import Entry, Table
 
 _OPEN = 24  # more configuration keys or runs than this are folded away
 

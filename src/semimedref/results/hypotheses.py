@@ -11,8 +11,8 @@ from semimedref.results import reading
 from semimedref.results.measures import PAPER, Measure
 from semimedref.results.reported_tests import ReportedTest, reported_tests
 from semimedref.results.resampling import Resampling
+from semimedref.results.runs import Run, column_of, read_runs
 from semimedref.results.significance import PairedTest, holm, paired_tests
-from semimedref.results.table import Run, column_of, read_runs
 
 if TYPE_CHECKING:
     from semimedref.sweep import Experiment

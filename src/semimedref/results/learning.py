@@ -7,8 +7,9 @@ from html import escape
 
 from semimedref.errors import UserError
 from semimedref.results import charts, render, store
+from semimedref.results.runs import Run
 from semimedref.results.sections import key, scrollable
-from semimedref.results.table import Entry, Run, Table
+from semimedref.results.table import Entry, Table
 
 
 def learning_curves(table: Table) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from semimedref.metrics import DEFINITION
 
 if TYPE_CHECKING:
+    from semimedref.results.runs import Run
     from semimedref.results.store import Result
-    from semimedref.results.table import Entry, Run
+    from semimedref.results.table import Entry
 
 _LISTED = 6
 

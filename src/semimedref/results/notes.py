@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from semimedref.results import cost
 
 if TYPE_CHECKING:
-    from semimedref.results.table import Entry, Run
+    from semimedref.results.runs import Run
+    from semimedref.results.table import Entry
     from semimedref.sweep import Experiment
 
 

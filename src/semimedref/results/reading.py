@@ -17,8 +17,8 @@ from semimedref.results.renumbering import alike
 if TYPE_CHECKING:
     import pandas as pd
 
+    from semimedref.results.runs import Run
     from semimedref.results.store import Result
-    from semimedref.results.table import Run
     from semimedref.sweep import Cell
 
 _DOMAIN = "domain"  # in an evaluation: one domain of the test set

@@ -16,7 +16,7 @@ from semimedref.results.significance import bootstrap_ci
 
 if TYPE_CHECKING:
     from semimedref.results.index import Index
-    from semimedref.results.table import Run
+    from semimedref.results.runs import Run
     from semimedref.sweep import Experiment
 
 

@@ -10,7 +10,7 @@ from semimedref.errors import UserError
 from semimedref.results import store
 from semimedref.results.grid import grid
 from semimedref.results.render import percent, place, pretty
-from semimedref.results.table import Run, column_of, read_runs
+from semimedref.results.runs import Run, column_of, read_runs
 
 if TYPE_CHECKING:
     from semimedref.sweep import Experiment

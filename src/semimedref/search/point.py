@@ -11,10 +11,9 @@ from typing import Any
 from semimedref import config
 from semimedref.expansion import hydra_value
 from semimedref.files import write_atomic
+from semimedref.folder import STUDIES
 from semimedref.search.record import Study, Trial
 from semimedref.search.settings import Search
-
-NOTES = "studies"  # in a run folder: a file for each study that the run serves
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def note(search: Search, study: Study, trial: Trial) -> None:
     One file for each study: a run that serves several keeps all, and no two writers meet. A point
     that comes twice in a study has its first number; the limits are those of the latest.
     """
-    path = search.run_root / trial.run / NOTES / f"{study.name}.json"
+    path = search.run_root / trial.run / STUDIES / f"{study.name}.json"
     numbers = [one.number for one in study.trials if one.run == trial.run]
     content = {
         "study": study.name,
@@ -73,7 +72,7 @@ def note(search: Search, study: Study, trial: Trial) -> None:
 def read_note(folder: Path, study: str) -> dict[str, Any] | None:
     """What a search has noted in a run folder."""
     try:
-        found = json.loads((folder / NOTES / f"{study}.json").read_text())
+        found = json.loads((folder / STUDIES / f"{study}.json").read_text())
     except FileNotFoundError:
         return None
     found["limits"] = {int(epoch): value for epoch, value in found["limits"].items()}

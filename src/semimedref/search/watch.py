@@ -15,10 +15,9 @@ from typing import Any
 
 from semimedref.errors import UserError
 from semimedref.files import write_atomic
+from semimedref.folder import STOPPED
 from semimedref.search.point import read_note
 from semimedref.search.stop import Limits, stops_at
-
-FILE = "stopped.json"
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
@@ -42,7 +41,7 @@ class Watch:
     def open(cls, folder: Path, plain: Mapping[str, Any]) -> Watch:
         """Read the rule, and forget that the run was stopped before."""
         study = plain["study"]
-        (folder / FILE).unlink(missing_ok=True)
+        (folder / STOPPED).unlink(missing_ok=True)
         if study is None:
             return cls(folder, None, "", {})
         found = read_note(folder, study)
@@ -79,5 +78,5 @@ class Watch:
             "limit": self.limits[epoch], "time": time.time(),
             "reason": f"{best:.4f} is under {self.limits[epoch]:.4f}, the median of earlier trials",
         }  # fmt: skip
-        write_atomic(self.folder / FILE, json.dumps(about, indent=1) + "\n")
+        write_atomic(self.folder / STOPPED, json.dumps(about, indent=1) + "\n")
         raise Stopped(best, epoch)

@@ -8,21 +8,19 @@ Here a file lock lets one process create the database and the experiment, and on
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import logging
 import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from semimedref.errors import UserError
+from semimedref.files import exclusive
 from semimedref.tracking.reach import DATABASES, check_reach
 from semimedref.tracking.settings import SQLITE, TrackingSettings
 
@@ -33,7 +31,6 @@ log = logging.getLogger(__name__)
 
 # MLflow then shows runs, charts and tables first, and not the pages for language models.
 _KIND = {"mlflow.experimentKind": "custom_model_development"}
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of some network disks
 # SQLite's write-ahead log needs memory shared between the processes that use the file.
 _NETWORK_FILE_SYSTEM = re.compile(
     r"9p|afs|beegfs|ceph|cifs|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|orangefs|panfs|smb3"
@@ -83,7 +80,7 @@ def open_store(
         client = MlflowClient(tracking_uri=uri)
         return Store(client, uri, _experiment_id(client, experiment, None), images)
     database = Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
-    with locked(Path(f"{database}.lock") if database else artifact_root / "mlflow.lock"):
+    with exclusive(Path(f"{database}.lock") if database else artifact_root / "mlflow.lock"):
         if database:
             _create_database(database)
             _set_journal(database, wal)
@@ -130,28 +127,6 @@ def mlflow_environment(timeout_seconds: int, retries: int) -> None:
     os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = str(retries)
     # Jitter would draw from Python's global generator, whose state a training checkpoints.
     os.environ["MLFLOW_HTTP_REQUEST_BACKOFF_JITTER"] = "0"
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`; others wait."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
-        _flock(handle, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            # Closing is not enough: a loader worker forked meanwhile has a copy of the handle.
-            _flock(handle, fcntl.LOCK_UN)
-
-
-def _flock(handle: TextIO, how: int) -> None:
-    """Lock where the disk can: on one that cannot, a server's own transactions are all there is."""
-    try:
-        fcntl.flock(handle, how)
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
 
 
 def reason(error: BaseException) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from semimedref.files import exclusive
 from semimedref.tracking import identity, layout
 from semimedref.tracking.known import Known, Place, contradicts, known_of, look_up
 from semimedref.tracking.record import Point, Record, read_record
 from semimedref.tracking.send import send
-from semimedref.tracking.store import Store, locked
+from semimedref.tracking.store import Store
 
 
 def sync_run(folder: Path, store: Store, *, leaving: bool = False, verify: bool = False) -> int:
@@ -39,7 +40,7 @@ class Feed:
 
         After an exception use another feed: what had arrived before it is not known.
         """
-        with locked(self._folder / ".mlflow.lock"):
+        with exclusive(self._folder / ".mlflow.lock"):
             record = read_record(self._folder, leaving=leaving)
             points = record.points()
             if self._known is None or contradicts(self._known.values, points):

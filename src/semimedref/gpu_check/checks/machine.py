@@ -37,7 +37,7 @@ def check(setup: Setup) -> Iterator[Finding]:
 
 def gpu_facts() -> dict[str, object]:
     """What decides numbers and speed on this GPU."""
-    device = torch.cuda.get_device_properties(0)
+    device = torch.cuda.get_device_properties(torch.cuda.current_device())
     free, _ = torch.cuda.mem_get_info()
     return environment() | {
         "gpu": device.name,

@@ -11,7 +11,8 @@ from semimedref.errors import UserError
 
 if TYPE_CHECKING:
     from semimedref.results.figure.contract import Figure
-    from semimedref.results.table import Run, Table
+    from semimedref.results.runs import Run
+    from semimedref.results.table import Table
     from semimedref.sweep import Experiment
 
 KINDS = (

@@ -9,7 +9,8 @@ from typing import Any
 
 from semimedref.errors import UserError
 from semimedref.results.figure import scores
-from semimedref.results.table import Run, Table
+from semimedref.results.runs import Run
+from semimedref.results.table import Table
 
 
 @dataclass(frozen=True)

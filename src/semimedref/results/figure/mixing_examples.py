@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from semimedref.errors import UserError
 from semimedref.results.figure import cases, panels, scores
 from semimedref.results.figure.contract import Cell, Figure
-from semimedref.results.table import Run, Table
+from semimedref.results.runs import Run
+from semimedref.results.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

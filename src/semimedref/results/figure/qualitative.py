@@ -13,7 +13,8 @@ from semimedref.errors import UserError
 from semimedref.results import store
 from semimedref.results.figure import cases, panels, scores
 from semimedref.results.figure.contract import Cell, Figure
-from semimedref.results.table import Entry, Run, Table
+from semimedref.results.runs import Run
+from semimedref.results.table import Entry, Table
 
 if TYPE_CHECKING:
     from pathlib import Path
