@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.dataset.sample import Batch
+from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
 from semimedref.method.teacher_student import TeacherStudent
 from semimedref.model.encoders.tokenizer import PAD

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from benchmarks.measure import Comparison, compare
 from benchmarks.size import Size
-from semimedref.augment.image import standardize
 from semimedref.config import compose
 from semimedref.evaluate import prepare
+from semimedref.intensity import standardize
 from semimedref.model.segmenter import TextFeatures
 from semimedref.run import Parts
 

@@ -52,6 +52,7 @@ LAYERS = [
         "errors",
         "address",
         "files",
+        "intensity",
         "options",
         "owner",
         "checkpoint",

@@ -40,6 +40,30 @@ def test_warm_up_is_linear_and_the_cosine_ends_at_the_floor(make_trainer):
     assert trainer.learning_rate(20) == pytest.approx(4e-5)
 
 
+def test_poly_falls_each_step_to_nothing_with_the_power_of_lavt(make_trainer):
+    trainer = make_trainer("trainer.lr_shape=poly", "scale.warmup_epochs=0", "scale.lr=5e-5",
+                           "scale.min_lr=0", "scale.epochs=4")  # fmt: skip
+    n = trainer.total_steps
+    rates = [trainer.learning_rate(s) for s in range(n + 1)]
+    assert rates == pytest.approx([5e-5 * (1 - s / n) ** 0.9 for s in range(n + 1)])
+
+
+def test_restarts_begin_the_cosine_again_every_ten_epochs_as_lvit_does(make_trainer):
+    trainer = make_trainer("trainer.lr_shape=restarts", "scale.warmup_epochs=0", "scale.lr=3e-4",
+                           "scale.min_lr=1e-4", "scale.cosine_epochs=10", "scale.epochs=25",
+                           "scale.lr_update=epoch")  # fmt: skip
+    n = trainer.steps_per_epoch
+    for epoch in range(25):
+        expected = 1e-4 + 2e-4 * (1 + math.cos(math.pi * (epoch % 10) / 10)) / 2
+        assert trainer.learning_rate(epoch * n) == pytest.approx(expected)
+
+
+def test_adam_decays_no_weight_where_adamw_does(make_trainer):
+    plain = make_trainer("trainer.optimizer=adam", "trainer.weight_decay=0")
+    assert type(plain.optimizer) is torch.optim.Adam
+    assert type(make_trainer().optimizer) is torch.optim.AdamW
+
+
 def test_supervised_rows_take_as_many_steps_as_semi_supervised_ones(make_trainer):
     semi = make_trainer("scale.steps_per_epoch=null", "ratio=15pct")
     supervised = make_trainer("scale.steps_per_epoch=null", "ratio=15pct", "method=supervised")

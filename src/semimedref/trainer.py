@@ -37,6 +37,8 @@ from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
 
+_POLY_POWER = 0.9
+
 
 class Trainer:
     """Trains one method in one run folder."""
@@ -65,7 +67,8 @@ class Trainer:
         method.to(hardware.device)
         groups = method.parameter_groups()
         self.learns = any(group["params"] for group in groups)  # an atlas has no parameter
-        self.optimizer = torch.optim.AdamW(
+        optimizer = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
+        self.optimizer = optimizer(
             groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
         )
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
@@ -188,13 +191,19 @@ class Trainer:
         return measure_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
 
     def learning_rate(self, step: int) -> float:
-        """Linear warm-up, then cosine, updated each step or each epoch."""
+        """Linear warm-up, then a cosine or a power, updated each step or each epoch."""
         config, at = self.config, step / self.steps_per_epoch
         if at < config.warmup_epochs:
             return config.lr * (step + 1) / (config.warmup_epochs * self.steps_per_epoch)
         at = math.floor(at) if config.lr_update == "epoch" else at
+        if config.lr_shape == "poly":
+            left = max(
+                0.0, 1 - (at - config.warmup_epochs) / (config.epochs - config.warmup_epochs)
+            )
+            return config.min_lr + (config.lr - config.min_lr) * left**_POLY_POWER
         span = config.cosine_epochs - config.warmup_epochs
-        share = min(1.0, (at - config.warmup_epochs) / span)
+        share = (at - config.warmup_epochs) / span
+        share = share % 1.0 if config.lr_shape == "restarts" else min(1.0, share)
         return config.min_lr + (config.lr - config.min_lr) * (1 + math.cos(math.pi * share)) / 2
 
     @property

@@ -22,7 +22,9 @@ class TrainerConfig:
     labeled_sampler: str
     patience: int | None
     min_change: float
+    optimizer: str
     lr: float
+    lr_shape: str
     min_lr: float
     weight_decay: float
     warmup_epochs: float
@@ -50,6 +52,8 @@ class TrainerConfig:
 
 
 _WORDS = {
+    "optimizer": ("adamw", "adam"),
+    "lr_shape": ("cosine", "restarts", "poly"),
     "lr_update": ("step", "epoch"),
     "steps": ("matched", "native"),
     "labeled_sampler": ("cycle", "replacement"),

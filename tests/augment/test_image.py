@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom, standardize
+from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom
+from semimedref.intensity import standardize
 
 
 @pytest.fixture

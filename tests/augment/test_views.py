@@ -104,7 +104,7 @@ def test_jitter_in_the_unit_interval_keeps_what_lies_below_the_mean():
     data = planned(views, n=8)
     strong = views.strong(views.weak(data), data, torch.rand(8, 1, 48, 48))
     assert strong.image.min() >= 0 and strong.image.max() <= 1
-    ready = views.standardized(strong.image)
+    ready = views.normalized(strong.image)
     torch.testing.assert_close(ready.mean((1, 2, 3)), torch.zeros(8), atol=1e-5, rtol=0)
     torch.testing.assert_close(ready.std((1, 2, 3), unbiased=False), torch.ones(8))
 
@@ -122,14 +122,14 @@ def test_the_releases_jitter_clamps_standardized_images_to_the_unit_interval():
     strong = views.strong(views.weak(data), data, torch.rand(1, 1, 2, 2))
     # z = -1.069, -0.535, 0, 1.604: all below the mean become 0, all above one deviation 1
     assert strong.image.flatten().tolist() == pytest.approx([0.0, 0.0, 0.0, 1.0], abs=1e-6)
-    assert views.standardized(strong.image) is strong.image  # not standardized again
+    assert views.normalized(strong.image) is strong.image  # not standardized again
 
 
 @pytest.mark.parametrize("space", ["unit", "z_score"])
 def test_the_labeled_view_is_weak_unless_asked_and_keeps_its_mask(space):
     from dataclasses import replace
 
-    from semimedref.augment.image import standardize
+    from semimedref.intensity import standardize
 
     jitter = "augment.jitter.probability=1"
     weak, strong = (
@@ -140,7 +140,7 @@ def test_the_labeled_view_is_weak_unless_asked_and_keeps_its_mask(space):
     data = replace(planned(weak), mask=torch.rand(4, 1, 48, 48).round())
     calm = weak.weak(data)
     assert torch.equal(weak.labeled(data).image, standardize(calm.image))
-    expected = weak.standardized(weak.perturb(calm, data))
+    expected = weak.normalized(weak.perturb(calm, data))
     assert torch.equal(strong.labeled(data).image, expected)
     assert not torch.equal(expected, standardize(calm.image))
     assert torch.equal(strong.labeled(data).mask, calm.mask)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from semimedref.augment.image import standardize
 from semimedref.errors import UserError
 from semimedref.evaluate import prepare
+from semimedref.intensity import standardize
 from semimedref.method.ispg import guide
 from semimedref.method.schedule import Progress
 from semimedref.model.segmenter import TextFeatures

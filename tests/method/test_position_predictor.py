@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from semimedref import checkpoint
-from semimedref.augment.image import standardize
 from semimedref.errors import UserError
 from semimedref.evaluate import measure_pool, prepare
+from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
 from semimedref.run import Parts
 

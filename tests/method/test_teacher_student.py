@@ -47,7 +47,7 @@ def test_equation_unsup_is_dicece_of_the_strong_view_against_the_teachers_mask(p
     losses = method.step(labeled, unlabeled, AFTER)
     weak = method.views.weak(unlabeled)
     target = (method.teach(weak.image, unlabeled) >= 0.55).float()
-    from semimedref.augment.image import standardize
+    from semimedref.intensity import standardize
 
     strong = method.views.strong(weak, unlabeled, method.teach(weak.image, unlabeled))
     logits = method.student(standardize(strong.image), method.student.encode_text(unlabeled.text))
@@ -185,7 +185,7 @@ def test_the_release_contrasts_the_fused_map_from_the_first_step(compose_smoke):
     }  # fmt: skip
     parts.method.train(False)
     losses = parts.method.step(labeled, unlabeled, AFTER)
-    from semimedref.augment.image import standardize
+    from semimedref.intensity import standardize
 
     text = parts.method.student.encode_text(labeled.text)
     image = standardize(parts.method.views.weak(labeled).image)

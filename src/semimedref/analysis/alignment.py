@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from semimedref.align.affinity import jaccard
 from semimedref.analysis.bootstrap import Floats, mean_interval
 from semimedref.analysis.finding import Finding, percent
-from semimedref.augment.image import standardize
 from semimedref.errors import UserError
 from semimedref.results.figure import measured
 from semimedref.results.figure.similarity import OVERLAPS, similarity
@@ -44,7 +43,7 @@ def similarities(subject: Subject) -> Floats:
     for _, batch in subject.batches("alignment"):
         ready = subject.ready(batch)
         features = network.encode_text(ready.text)
-        image = standardize(ready.image)
+        image = network.normalized(ready.image)
         if align.image_feature == "pre_fusion":
             maps = network.image_features(image)
         else:

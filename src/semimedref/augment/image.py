@@ -10,15 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_FLAT = 1e-6  # rounding leaves a flat image a deviation of about 1e-8
-
-
-def standardize(image: Tensor) -> Tensor:
-    """Per-image z-score with the population standard deviation; a flat image becomes about zero."""
-    centered = image - image.mean(dim=(1, 2, 3), keepdim=True)
-    std = centered.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()  # std() is slow on a CPU
-    return centered / torch.where(std > _FLAT, std, torch.ones_like(std))
-
 
 class Zoom:
     """Joint central zoom of image (bicubic) and mask (nearest); edges are repeated."""

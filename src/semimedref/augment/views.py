@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -10,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom, standardize
+from semimedref.augment.image import ColorJitter, GaussianBlur, Zoom
 from semimedref.augment.plan import Plan, empty_plan
 from semimedref.augment.t_patchmix import Mixed
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+from semimedref.intensity import NORMALIZATIONS, standardize
 
 JITTER_SPACES = ("unit", "z_score")
 LABELED_VIEWS = ("weak", "strong")
@@ -87,7 +89,19 @@ class Views:
         self.mixer, self.words = mixer, words
         self.words_when, self.jitter_space = words_when, jitter_space
         self.labeled_view = labeled_view
+        self.normalize: Callable[[Tensor], Tensor] = standardize
         self._columns, self.draws = _allot(zoom, jitter, blur, mixer, words)
+
+    def normalized_by(self, kind: str) -> Views:
+        """The same views for a network that takes images in [0, 1] in its own way."""
+        if self.jitter_space == "z_score" and kind != "z_score":
+            raise UserError(
+                f"augment.jitter_space=z_score hands out z-scored images, and this model takes "
+                f"normalization {kind}: set preset.jitter_space=unit"
+            )
+        views = copy.copy(self)
+        views.normalize = NORMALIZATIONS[kind]
+        return views
 
     def plan(self, batch: Batch, prepare: Callable[[Sequence[str]], Any]) -> Plan:
         """What the host decides for a batch on the host, sentences prepared."""
@@ -120,11 +134,11 @@ class Views:
         return View(*self.zoom(batch.image, batch.mask, batch.uniform[:, self._columns[0]]))
 
     def labeled(self, batch: Batch) -> View:
-        """The view of labeled images, standardized; their sentences are never edited."""
+        """The view of labeled images, normalized; their sentences are never edited."""
         weak = self.weak(batch)
         if self.labeled_view == "weak":
-            return View(standardize(weak.image), weak.mask)
-        return View(self.standardized(self.perturb(weak, batch)), weak.mask)
+            return View(self.normalize(weak.image), weak.mask)
+        return View(self.normalized(self.perturb(weak, batch)), weak.mask)
 
     def strong(self, weak: View, batch: Batch, probability: Tensor) -> Mixed:
         """The student's view, made of the weak one, so that both share their geometry.
@@ -151,9 +165,9 @@ class Views:
             image = self.blur(image, batch.uniform[:, self._columns[2]])
         return image
 
-    def standardized(self, strong: Tensor) -> Tensor:
+    def normalized(self, strong: Tensor) -> Tensor:
         """A strong image as the network takes it."""
-        return strong if self.jitter_space == "z_score" else standardize(strong)
+        return strong if self.jitter_space == "z_score" else self.normalize(strong)
 
 
 def _allot(*parts: object) -> tuple[list[slice], int]:

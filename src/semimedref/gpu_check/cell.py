@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semimedref.augment.image import standardize
 from semimedref.config import compose
 from semimedref.evaluate import prepare
 from semimedref.expansion import hydra_value
@@ -115,7 +114,7 @@ def logits(trainer: Trainer) -> Tensor:
     trainer.method.train(False)
     ready = prepare(trainer.method, trainer.data[0][0][0], trainer.hardware)
     with trainer._autocast():
-        out = network(standardize(ready.image), network.encode_text(ready.text))
+        out = network(network.normalized(ready.image), network.encode_text(ready.text))
     return out.float().cpu()
 
 

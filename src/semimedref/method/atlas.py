@@ -7,15 +7,16 @@ Each epoch tries another threshold, and the trainer keeps the one with the best 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from semimedref.augment.image import standardize
 from semimedref.augment.views import View
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
 from semimedref.method.supervised import Supervised
 from semimedref.model.atlas import Atlas
@@ -69,6 +70,11 @@ class _AsTheyAre:
     """Views that change nothing."""
 
     draws = 0
+
+    def normalized_by(self, kind: str) -> Self:
+        """An atlas does not look at images."""
+        del kind
+        return self
 
     def labeled(self, batch: Batch) -> View:
         return View(standardize(batch.image), batch.mask)

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from semimedref.align.alignment import Alignment
-from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.spc import SPC
 from semimedref.augment.views import Views
@@ -90,7 +89,7 @@ class ISPG(TeacherStudent):
         zero_route: str,
         axes: Sequence[Mapping[str, Any]],
     ) -> None:
-        _check(views, zero_route)
+        _check(views, zero_route, model)
         words = look_up(removal.vocabulary)
         regions = len(words.regions)
         # Before the teacher is made: its copy of the token follows the student's.
@@ -167,27 +166,28 @@ class ISPG(TeacherStudent):
         if unlabeled is not None:
             weak = self.views.weak(unlabeled)
             if self.schedule.skips_unlabeled(progress):
-                images.append(self.views.standardized(self.views.perturb(weak, unlabeled)))
+                images.append(self.views.normalized(self.views.perturb(weak, unlabeled)))
             else:
                 strong = self.views.strong(weak, unlabeled, self.teach(weak.image, unlabeled))
-                images.append(self.views.standardized(strong.image))
+                images.append(self.views.normalized(strong.image))
                 texts.append(self.strong_text(unlabeled, strong))
         image, both, n = torch.cat(images), join(texts), len(labeled)
         guess = self.predictor(image)
         position = guess[: len(both.tokens)].float().sigmoid()
-        logits = self.student(image[: len(position)], guide(self.student, both, position))
+        guided = guide(self.student, both, position)
+        first, second = self.student.outputs(image[: len(position)], guided).split(n)
         losses = {
-            "loss_sup": self.loss(logits[:n], mask_of(known)),
+            "loss_sup": self.objective(first, mask_of(known)),
             "loss_position_sup": self.position_loss(guess[:n], labeled.position),
         }
         if unlabeled is not None:
             losses["loss_position_unsup"] = self.position_loss(guess[n:], unlabeled.position)
         if strong is not None:
-            losses["loss_unsup"] = self.loss(logits[n:], self.target(strong))
+            losses["loss_unsup"] = self.objective(second, self.target(strong))
         pairs = [(known.image, self._contrasted(text, position[:n]), labeled.position)]
         if strong is not None and self.align is not None:
             complete = self._contrasted(self.student_text(unlabeled), unlabeled.position)
-            pairs.append((standardize(weak.image), complete, unlabeled.position))
+            pairs.append((self.student.normalized(weak.image), complete, unlabeled.position))
         return self._total(losses | self._contrast(pairs, progress), progress)
 
     def loss_weights(self, progress: Progress) -> dict[str, float]:
@@ -202,7 +202,7 @@ class ISPG(TeacherStudent):
         """The teacher's probability P for a weak view, the complete sentence and its label q."""
         network = self.teacher.network
         text = guide(network, network.encode_text(batch.text), batch.position)
-        return network(standardize(image), text).float().sigmoid()
+        return network(network.normalized(image), text).float().sigmoid()
 
     def compare(self, image_map: Tensor, text: TextFeatures, q: Tensor) -> Tensor:
         """The contrastive loss; with the second projector, positions are part of the sentence."""
@@ -223,7 +223,8 @@ class ISPG(TeacherStudent):
     def predict(self, batch: Batch, *, weights: str, route: str | None = None) -> Tensor:
         """Foreground probability; by default with the token of the predicted positions."""
         self.check_route(route)
-        network, image = self.network(weights), standardize(batch.image)
+        network = self.network(weights)
+        image = network.normalized(batch.image)
         text = network.encode_text(batch.text)
         position = self.supplied(image, batch, route=route or self.routes[0])
         if position is not None:
@@ -271,11 +272,16 @@ def guide(network: Segmenter, text: TextFeatures, position: Tensor) -> GuidedTex
     )
 
 
-def _check(views: Views, zero_route: str) -> None:
+def _check(views: Views, zero_route: str, model: Segmenter) -> None:
     if zero_route not in ZERO_ROUTES:
         raise UserError(f"zero_route={zero_route}: expected {' or '.join(ZERO_ROUTES)}")
     if isinstance(views.mixer, SPC):
         raise UserError(
             "method=ispg augment=spc: a mirrored image no longer has the positions that the "
             "predictor is to learn; choose another augment, e.g. augment=semi_medref"
+        )
+    if not model.takes_position_token:
+        raise UserError(
+            f"method=ispg adds a token to the words, and {type(model).__name__} has no place for "
+            "one: choose another model, e.g. model=mmi_unet"
         )

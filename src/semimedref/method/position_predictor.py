@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from semimedref import checkpoint
-from semimedref.augment.image import standardize
 from semimedref.augment.views import Views
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
 from semimedref.model.encoders.image import ImageEncoder
 from semimedref.model.position_predictor.cost import count_parameters, gflops

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from semimedref import metrics
-from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.views import View, Views
 from semimedref.checkpoint import pick
@@ -19,7 +18,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.model.segmenter import Segmenter, TextFeatures, TextInput
+from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures, TextInput
 
 
 class Supervised:
@@ -34,7 +33,8 @@ class Supervised:
     def __init__(
         self, *, model: Segmenter, views: Views, loss: SegmentationLoss, text_dropout: bool
     ) -> None:
-        self.student, self.views, self.loss = model, views, loss
+        self.student, self.loss = model, loss
+        self.views = views.normalized_by(model.normalization)
         self.text_dropout = text_dropout
         self.draws = views.draws
 
@@ -69,9 +69,8 @@ class Supervised:
         return batch
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """One group: everything that learns."""
-        learns = [p for p in self.student.parameters() if p.requires_grad]
-        return [{"params": learns, "lr_scale": 1.0}]
+        """Everything of the student that learns."""
+        return [group | {"lr_scale": 1.0} for group in self.student.parameter_groups()]
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
@@ -79,9 +78,13 @@ class Supervised:
         """L_sup."""
         del unlabeled, progress
         view = self.views.labeled(labeled)
-        logits = self.student(view.image, self.student_text(labeled))
-        loss_sup = self.loss(logits, mask_of(view))
+        outputs = self.student.outputs(view.image, self.student_text(labeled))
+        loss_sup = self.objective(outputs, mask_of(view))
         return {"loss": loss_sup, "loss_sup": loss_sup}
+
+    def objective(self, outputs: Outputs, target: Tensor) -> Tensor:
+        """The segmentation loss: the student's own, or the one that all networks share."""
+        return self.student.objective(outputs, target, self.loss)
 
     def plan(self, batch: Batch, progress: Progress) -> Plan | None:
         """Nothing is planned: there is no strong view."""
@@ -106,7 +109,7 @@ class Supervised:
         self.check_route(route)
         network = self.network(weights)
         text = network.encode_text(batch.text)
-        return network(standardize(batch.image), text).float().sigmoid()
+        return network(network.normalized(batch.image), text).float().sigmoid()
 
     def measure(self, batch: Batch, *, threshold: float, weights: str, route: str | None) -> Tensor:
         """True positive, false positive and false negative pixels (B, 3)."""

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from semimedref.align.alignment import Alignment
-from semimedref.augment.image import standardize
 from semimedref.augment.plan import Plan
 from semimedref.augment.t_patchmix import Mixed
 from semimedref.augment.views import Views
@@ -81,24 +80,23 @@ class TeacherStudent(Supervised):
         known = self.views.labeled(labeled)
         text = self.student_text(labeled)
         if unlabeled is None or self.schedule.skips_unlabeled(progress):
-            logits = self.student(known.image, text)
-            losses = {"loss_sup": self.loss(logits, mask_of(known))}
+            outputs = self.student.outputs(known.image, text)
+            losses = {"loss_sup": self.objective(outputs, mask_of(known))}
             contrast = self._contrast([(known.image, text, labeled.position)], progress)
             return self._total(losses | contrast, progress)
         weak = self.views.weak(unlabeled)
         probability = self.teach(weak.image, unlabeled)
         strong = self.views.strong(weak, unlabeled, probability)
-        image = torch.cat([known.image, self.views.standardized(strong.image)])
+        image = torch.cat([known.image, self.views.normalized(strong.image)])
         both = join([text, self.strong_text(unlabeled, strong)])
-        logits = self.student(image, both)
-        n = len(labeled)
+        first, second = self.student.outputs(image, both).split(len(labeled))
         losses = {
-            "loss_sup": self.loss(logits[:n], mask_of(known)),
-            "loss_unsup": self.loss(logits[n:], self.target(strong)),
+            "loss_sup": self.objective(first, mask_of(known)),
+            "loss_unsup": self.objective(second, self.target(strong)),
         }
         pairs = [(known.image, text, labeled.position)]
         if self.align is not None:
-            calm = standardize(weak.image)
+            calm = self.student.normalized(weak.image)
             pairs += [(calm, self.student_text(unlabeled), unlabeled.position)]
         return self._total(losses | self._contrast(pairs, progress), progress)
 
@@ -106,7 +104,8 @@ class TeacherStudent(Supervised):
     def teach(self, image: Tensor, batch: Batch) -> Tensor:
         """The teacher's probability P for a weak view and the complete sentence."""
         network = self.teacher.network
-        return network(standardize(image), network.encode_text(batch.text)).float().sigmoid()
+        text = network.encode_text(batch.text)
+        return network(network.normalized(image), text).float().sigmoid()
 
     def target(self, strong: Mixed) -> Tensor:
         """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
@@ -122,7 +121,7 @@ class TeacherStudent(Supervised):
     def _contrast(
         self, pairs: list[tuple[Tensor, TextFeatures, Tensor]], progress: Progress
     ) -> dict[str, Tensor]:
-        """PACL or CLIP on standardized images (B, 1, H, W), in one pass through the trunk."""
+        """PACL or CLIP on normalized images (B, 1, H, W), in one pass through the trunk."""
         weights = self._contrast_weights(progress)
         if self.align is None or not any(weights[: len(pairs)]):
             return {}
@@ -226,7 +225,8 @@ def choose(texts: TextInput, choice: Tensor, candidates: int) -> TextInput:
 def _alignment(align: Callable[..., Alignment] | None, model: Segmenter) -> Alignment | None:
     if not align:  # align=none is an empty option
         return None
-    return align(image_width=model.image_encoder.widths[-1], text_width=model.text_encoder.width)
+    kind = align.keywords["image_feature"]
+    return align(image_width=model.feature_width(kind), text_width=model.text_encoder.width)
 
 
 def join(texts: list[TextFeatures]) -> TextFeatures:

@@ -19,10 +19,23 @@ class Attention(nn.Module):
         self.out_proj = nn.Linear(width, width)
         nn.init.xavier_uniform_(self.in_proj_weight)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Let tokens x (B, N, C) look at memory (B, M, C) where mask (B, M) is True."""
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None = None,
+        *,
+        values: Tensor | None = None,
+    ) -> Tensor:
+        """Let tokens x (B, N, C) look at memory (B, M, C) where mask (B, M) is True.
+
+        What they take over is `values` (B, M, C), by default the memory itself.
+        """
         width = x.shape[-1]
-        if x is memory:
+        if values is not None:
+            weights, biases = self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3)
+            q, k, v = map(F.linear, (x, memory, values), weights, biases)
+        elif x is memory:
             q, k, v = F.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
         else:
             q = F.linear(x, self.in_proj_weight[:width], self.in_proj_bias[:width])
@@ -64,6 +77,14 @@ def position_code_2d(height: int, width: int, channels: int, device: torch.devic
     rows = waves(height)[:, None].expand(-1, width, -1)
     columns = waves(width)[None].expand(height, -1, -1)
     return torch.cat([rows, columns], dim=2).flatten(0, 1)
+
+
+def position_code_1d(length: int, channels: int, device: torch.device) -> Tensor:
+    """Return the sinusoidal code (length, channels) of Vaswani et al.: sin and cos in turn."""
+    steps = torch.arange(0, channels, 2, device=device, dtype=torch.float32)
+    speed = torch.exp(steps * (-math.log(10000.0) / channels))
+    angle = torch.arange(length, device=device, dtype=torch.float32)[:, None] * speed
+    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)[:, :channels]
 
 
 class UpBlock(nn.Module):

@@ -2,13 +2,18 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from semimedref.errors import UserError
+from semimedref.intensity import NORMALIZATIONS
+
+Loss = Callable[[Tensor, Tensor], Tensor]  # logits and target (B, 1, H, W) -> one number
+LOSSES = ("native", "shared")
 
 
 @dataclass(frozen=True)
@@ -50,18 +55,73 @@ class TextFeatures:
     pooled: Tensor
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """All that a network says about B images.
+
+    Attributes:
+        logits: (B, 1, H, W), what is predicted.
+        extra: further outputs that only the network's own loss reads; the first axis is B.
+    """
+
+    logits: Tensor
+    extra: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def split(self, at: int) -> tuple["Outputs", "Outputs"]:
+        """The first `at` images, and the others."""
+        first = {name: value[:at] for name, value in self.extra.items()}
+        second = {name: value[at:] for name, value in self.extra.items()}
+        return Outputs(self.logits[:at], first), Outputs(self.logits[at:], second)
+
+
 class Segmenter(nn.Module, ABC):
     """A network that segments what a sentence refers to.
 
     A subclass sets `text_encoder` (`semimedref.model.encoders.text.TextEncoder`) and implements
-    `forward` and `check_side`.
+    `forward` and `check_side`. For PACL it has `image_features`, `fused_features` and
+    `feature_width`. With outputs or a loss of its own it overrides `outputs` and `objective`.
+
+    Attributes:
+        normalization: what is done to gray values in [0, 1]: z_score, imagenet or unit.
+        takes_position_token: whether a token of ISPG may follow the words.
     """
 
     text_encoder: nn.Module
+    normalization: str = "z_score"
+    takes_position_token: bool = True
 
     @abstractmethod
     def forward(self, image: Tensor, text: TextFeatures) -> Tensor:
-        """Map z-scored gray images (B, 1, H, W) and text to logits (B, 1, H, W)."""
+        """Map normalized gray images (B, 1, H, W) and text to logits (B, 1, H, W)."""
+
+    def outputs(self, image: Tensor, text: TextFeatures) -> Outputs:
+        """All that the network says about normalized images, in one pass."""
+        return Outputs(self(image, text))
+
+    def objective(self, outputs: Outputs, target: Tensor, loss: Loss) -> Tensor:
+        """The loss of a network's outputs; `loss` is the one that all networks share."""
+        return loss(outputs.logits, target)
+
+    def normalized(self, image: Tensor) -> Tensor:
+        """Gray images (B, 1, H, W) in [0, 1] as this network takes them."""
+        return NORMALIZATIONS[self.normalization](image)
+
+    def feature_width(self, kind: str) -> int:
+        """Channels of `image_features` (``pre_fusion``) or `fused_features` (``post_fusion``)."""
+        del kind
+        return self.image_encoder.widths[-1]
+
+    def image_features(self, image: Tensor) -> Tensor:
+        """The deepest map (B, C, h, w) before any word has been mixed in."""
+        raise UserError(f"{type(self).__name__} has no image features to compare: set align=none")
+
+    def fused_features(self, image: Tensor, text: TextFeatures) -> Tensor:
+        """The deepest map (B, C, h, w) with words mixed in."""
+        raise UserError(f"{type(self).__name__} has no fused features to compare: set align=none")
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """What learns, for the optimizer; a group may have a `weight_decay` of its own."""
+        return [{"params": [p for p in self.parameters() if p.requires_grad]}]
 
     @abstractmethod
     def check_side(self, side: int) -> None:
@@ -112,3 +172,9 @@ class Segmenter(nn.Module, ABC):
 
     def _is_trained(self, key: str) -> bool:
         return not (self.text_encoder.frozen and key.startswith("text_encoder."))
+
+
+def check_choice(key: str, found: str, known: Sequence[str]) -> None:
+    """Refuse a word that an option does not know."""
+    if found not in known:
+        raise UserError(f"{key}={found} is unknown: expected {' or '.join(known)}")

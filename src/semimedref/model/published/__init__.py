@@ -1,0 +1,1 @@
+"""Published checkpoints: which tensor of theirs is which of ours, one module a network."""

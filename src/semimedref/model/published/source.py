@@ -1,0 +1,55 @@
+"""What is known of a published checkpoint; every network has a module with its `SOURCE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+# Of CXR-BERT-specialized in a Lightning checkpoint; the networks read the last hidden state alone.
+CXR_BERT_RULES = ((r"text_encoder\.model\.bert\.(.+)", r"text_encoder.bert.\1"),)
+CXR_BERT_UNUSED = (
+    (r"text_encoder\.model\.cls\..+", "head of masked language modeling"),
+    (r"text_encoder\.model\.cls_projection_head\..+", "projection of [CLS]"),
+    (r"text_encoder\.model\.bert\.embeddings\.position_ids", "counted, not learned"),
+    (r"text_encoder\.project_head\..+", "projection whose result is thrown away"),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The state dict that the authors' code writes, and how to call what is made of it.
+
+    Attributes:
+        name: the option ``model=`` that is the same network.
+        origin: repository and commit whose state dict is meant.
+        overrides: the configuration of the published size, for `semimedref.config.compose`.
+        rules: (pattern, name): the first pattern that matches a whole published name gives ours.
+        unused: (pattern, why): published tensors that the network never uses, or computes.
+        forward: calls our network with what the published one takes; returns logits.
+    """
+
+    name: str
+    origin: str
+    overrides: tuple[str, ...]
+    rules: tuple[tuple[str, str], ...]
+    unused: tuple[tuple[str, str], ...]
+    forward: Callable[..., Any]
+
+    def ours(self, key: str) -> str | None:
+        """Our name of a published tensor, or None if no rule knows it."""
+        for pattern, name in self.rules:
+            match = re.fullmatch(pattern, key)
+            if match:
+                return match.expand(name)
+        return None
+
+    def reason(self, key: str) -> str | None:
+        """Why a published tensor has no counterpart, or None if it should have one."""
+        return next((why for pattern, why in self.unused if re.fullmatch(pattern, key)), None)
+
+    def translated(self, keys: Iterable[str]) -> dict[str, str]:
+        """Our names by published ones, for all that have one and are not unused."""
+        pairs = ((key, self.ours(key)) for key in keys if self.reason(key) is None)
+        return {key: name for key, name in pairs if name is not None}
