@@ -28,7 +28,7 @@ def test_which_kernels_run_on_which_gpu(kernel, capability, runs):
 @pytest.fixture
 def cuda():
     names = ["get_device_properties", "mem_get_info", "device_count", "is_bf16_supported",
-             "get_arch_list"]  # fmt: skip
+             "get_arch_list", "current_device"]  # fmt: skip
     patches = {name: mock.create_autospec(getattr(torch.cuda, name)) for name in names}
     with mock.patch.multiple(torch.cuda, **patches):
         torch.cuda.get_device_properties.return_value = SimpleNamespace(
@@ -37,6 +37,7 @@ def cuda():
         )  # fmt: skip
         torch.cuda.mem_get_info.return_value = (23 * 2**30, 24 * 2**30)
         torch.cuda.device_count.return_value = 4
+        torch.cuda.current_device.return_value = 1
         torch.cuda.is_bf16_supported.return_value = True
         torch.cuda.get_arch_list.return_value = ["sm_75", "sm_80", "compute_90"]
         yield torch.cuda
@@ -45,6 +46,7 @@ def cuda():
 def test_the_facts_of_a_gpu_fit_one_sentence(cuda):
     facts = machine.gpu_facts()
     assert (facts["gpus"], facts["capability"], facts["bf16"]) == (4, "8.6", True)
+    cuda.get_device_properties.assert_called_once_with(1)  # the one that is measured
     sentence = machine._sentence(facts)
     assert sentence.startswith("NVIDIA GeForce RTX 3090, 24.0 GB (23.0 free), capability 8.6")
     assert machine._kernels(facts).state == "ok"
