@@ -6,6 +6,9 @@ The cells are real ones of ``quickstart``, but training and test are replaced by
 in every process: torch is not even imported. Wall time on an otherwise idle machine. SLURM is one
 of virtual nodes, started here (where it is installed), so its times are those of this machine's
 cores and of SLURM's own scheduling.
+
+Ends with 1 where an in-process cell takes more than half a second, or where a cell of the largest
+sweep takes half as long again as one of a sweep of a hundred: growth is to be linear.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ LAUNCHERS = {
 # It starts all processes at once, whatever the machine has.
 MOST = {"submitit_local": 100}
 _ROWS = 4  # cells of quickstart a seed
+_LONGEST = 0.5  # seconds a cell in-process, where starting Python no longer counts
+_GROWTH = 1.5
+_MANY = 100
 
 # Python runs a module of this name at its start.
 _NOTHING = """
@@ -56,17 +62,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--launchers", nargs="+", default=list(LAUNCHERS), choices=LAUNCHERS)
     asked = parser.parse_args(arguments)
     print(f"{'launcher':16s}{'cells':>7s}{'seconds':>10s}{'a cell':>9s}{'again':>9s}", flush=True)
+    found: dict[str, dict[int, float]] = {}
     with TemporaryDirectory() as folder:
         (Path(folder) / "sitecustomize.py").write_text(_NOTHING)
         for name in asked.launchers:
             with _cluster(name, Path(folder)) as environment:
                 for cells in asked.cells:
                     if cells <= MOST.get(name, cells):
-                        _line(name, cells, Path(folder), environment)
-    return 0
+                        seconds = _line(name, cells, Path(folder), environment)
+                        found.setdefault(name, {})[cells] = seconds / cells
+    problems = [line for name, a_cell in found.items() for line in misses(name, a_cell)]
+    print("\n".join(problems))
+    return 1 if problems else 0
 
 
-def _line(name: str, cells: int, folder: Path, environment: dict[str, str]) -> None:
+def misses(name: str, a_cell: dict[int, float]) -> list[str]:
+    """What falls short in the seconds a cell of one launcher, by number of cells."""
+    large = {n: seconds for n, seconds in a_cell.items() if n >= _MANY}
+    lines = []
+    if name == "in-process":
+        lines += [
+            f"{name}: {seconds:.2f} s a cell of {n}, expected at most {_LONGEST}"
+            for n, seconds in large.items()
+            if seconds > _LONGEST
+        ]
+    if large and large[max(large)] > _GROWTH * large[min(large)]:
+        lines.append(
+            f"{name}: a cell of {max(large)} takes {large[max(large)]:.2f} s, one of {min(large)} "
+            f"{large[min(large)]:.2f} s: growth is not linear"
+        )
+    return lines
+
+
+def _line(name: str, cells: int, folder: Path, environment: dict[str, str]) -> float:
+    """Measure one sweep; returns its seconds."""
     root = folder / f"{name}-{cells}"
     environment = environment | {"SEMIMEDREF_CACHE": str(root / "cache")}
     environment["PYTHONPATH"] = str(folder)
@@ -79,6 +108,7 @@ def _line(name: str, cells: int, folder: Path, environment: dict[str, str]) -> N
         raise AssertionError(f"{name}: {done} of {cells} cells are done")
     again = _timed(words, environment)
     print(f"{name:16s}{cells:7d}{first:10.1f}{first / cells:9.3f}{again:9.2f}", flush=True)
+    return first
 
 
 def _timed(words: Sequence[str], environment: dict[str, str]) -> float:

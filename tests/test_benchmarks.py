@@ -126,3 +126,14 @@ def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["nothing"])
     assert "expected text, data" in capsys.readouterr().err
+
+
+def test_a_sweep_whose_cells_grow_dearer_falls_short():
+    from benchmarks.sweep_overhead import misses
+
+    assert misses("in-process", {10: 0.9, 100: 0.3, 1000: 0.4}) == []
+    assert misses("slurm", {10: 3.0, 100: 0.9, 1000: 0.8}) == []
+    (slow,) = misses("in-process", {100: 0.51, 1000: 0.5})
+    assert "0.51 s a cell of 100" in slow
+    (growing,) = misses("joblib", {100: 0.3, 1000: 0.5})
+    assert "not linear" in growing
