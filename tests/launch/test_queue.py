@@ -1,6 +1,7 @@
 """What ``status`` makes of SLURM's answers; the answers are those of SLURM 22.05."""
 
 import json
+import os
 
 import pytest
 
@@ -8,7 +9,7 @@ from semimedref.errors import UserError
 from semimedref.launch import slurm_commands, slurm_job
 from semimedref.launch.queue import Place, is_taken_away, places, require_answer, seen
 from semimedref.launch.slurm_job import is_preempted, is_timed_out
-from semimedref.launch.submission import jobs_of_cells, remember, submissions
+from semimedref.launch.submission import jobs_of_cells, remember, submissions, submitters
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_task_names_itself_and_not_its_array(monkeypatch):
 
 
 def test_nothing_submitted_asks_nobody(tmp_path, monkeypatch):
-    monkeypatch.setattr(slurm_commands, "queued_jobs", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(slurm_commands, "queued_jobs", lambda users: pytest.fail("asked"))
     assert places(tmp_path) == {}
 
 
@@ -127,3 +128,24 @@ def test_a_preemption_is_no_timeout_however_short_the_job(monkeypatch):
     assert is_timed_out({"PreemptTime": "None", "EndTime": soon}, delay=30)
     assert not is_timed_out({"PreemptTime": "None", "EndTime": late}, delay=30)  # asked by hand
     assert is_timed_out({}, delay=30)  # without an answer a job must not come back for ever
+
+
+def test_everybody_who_submitted_from_a_shared_run_root_is_asked_for(tmp_path, monkeypatch):
+    remember(tmp_path, ["7_0"], cells=[["a"]], code="x")
+    remember(tmp_path, ["9"], cells=[["b"]], code="x")
+    os.chown(tmp_path / ".slurm" / "9.json", 4321, -1) if os.getuid() == 0 else None
+    users = submitters(tmp_path)
+    assert users == ([0, 4321] if os.getuid() == 0 else [os.getuid()])
+    program = tmp_path / "bin" / "squeue"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$*|$SQUEUE_STATES" >> "$(dirname "$0")/asked"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("SQUEUE_STATES", "RUNNING")  # would hide jobs that wait
+    slurm_commands.forget()
+    assert {name: place.at for name, place in places(tmp_path).items()} == {
+        "a": "gone",
+        "b": "gone",
+    }
+    (asked,) = (program.parent / "asked").read_text().splitlines()
+    assert f"--user={','.join(map(str, users))} " in asked and asked.endswith("|")

@@ -8,7 +8,7 @@ from pathlib import Path
 from semimedref.errors import UserError
 from semimedref.folder import STOPPED
 from semimedref.launch import slurm_commands
-from semimedref.launch.submission import jobs_of_cells, log_of
+from semimedref.launch.submission import jobs_of_cells, log_of, submitters
 from semimedref.results.store import State, is_lost
 
 WAITS, RUNS, GONE = "waits", "runs", "gone"
@@ -25,7 +25,7 @@ class Place:
 
 def require_answer(run_root: Path) -> None:
     """Refuse to submit while SLURM does not say what is in its queue already."""
-    if jobs_of_cells(run_root) and slurm_commands.queued_jobs() is None:
+    if jobs_of_cells(run_root) and slurm_commands.queued_jobs(submitters(run_root)) is None:
         raise UserError(
             "squeue gives no answer, and cells were submitted before: nothing is submitted twice; "
             "try `squeue --me`, then the same command again"
@@ -40,7 +40,7 @@ def places(run_root: Path) -> dict[str, Place]:
     jobs = jobs_of_cells(run_root)
     if not jobs:
         return {}
-    queued = slurm_commands.queued_jobs()
+    queued = slurm_commands.queued_jobs(submitters(run_root))
     if queued is None:
         return {}
     found = {}

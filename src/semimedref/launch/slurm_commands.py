@@ -5,11 +5,12 @@ Nothing needs the accounting database: ``squeue`` and ``scontrol`` answer on eve
 
 from __future__ import annotations
 
-import getpass
+import os
 import re
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,20 +45,21 @@ def is_here() -> bool:
     return shutil.which("squeue") is not None
 
 
-def queued_jobs() -> dict[str, QueuedJob] | None:
-    """This user's jobs by id (``12_3`` for a task of an array); None if SLURM gives no answer.
+def queued_jobs(users: Sequence[int]) -> dict[str, QueuedJob] | None:
+    """Jobs of some users by id (``12_3`` for a task of an array); None if SLURM is silent.
 
     Asked once for what one command shows of several tables.
     """
-    return _queued_jobs(int(time.monotonic() / _RECENT))
+    return _queued_jobs(tuple(users), int(time.monotonic() / _RECENT))
 
 
 @lru_cache(maxsize=1)
-def _queued_jobs(moment: int) -> dict[str, QueuedJob] | None:
+def _queued_jobs(users: tuple[int, ...], moment: int) -> dict[str, QueuedJob] | None:
     del moment
     if not is_here():
         return None
-    words = ["squeue", "--noheader", "--array", f"--user={getpass.getuser()}", "--format=%i|%T|%r"]
+    asked = ",".join(map(str, users))
+    words = ["squeue", "--noheader", "--array", f"--user={asked}", "--format=%i|%T|%r"]
     answer = _ask(words)
     if answer is None:
         return None
@@ -112,8 +114,12 @@ def require() -> None:
 
 
 def _ask(words: list[str]) -> str | None:
+    # Filters of the user's own (SQUEUE_STATES, SQUEUE_PARTITION, …) would hide jobs.
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("SQUEUE_")}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_SECONDS, check=False, env=plain
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -71,6 +71,11 @@ def jobs_of_cells(run_root: Path) -> dict[str, str]:
     }
 
 
+def submitters(run_root: Path) -> list[int]:
+    """The users who have submitted something from a run root, which colleagues may share."""
+    return sorted({file.stat().st_uid for file in (run_root / FOLDER).glob("*.json")})
+
+
 def log_of(run_root: Path, job: str) -> Path:
     """What a job has printed."""
     return run_root / FOLDER / "logs" / job.partition("_")[0] / f"{job}_0_log.out"
