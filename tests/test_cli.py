@@ -314,7 +314,7 @@ def test_two_processes_on_one_signature_do_not_corrupt_each_other(smoke, tmp_pat
         if line.startswith("epoch 1/"):
             break
     second = subprocess.run(command, capture_output=True, text=True)
-    assert_one_clear_line(second, "is being trained already", str(first.pid))
+    assert_one_clear_line(second, "is being worked on already", str(first.pid))
     first.communicate(timeout=120)
     assert first.returncode == 0
     rows = next(tmp_path.glob("multirun/*/metrics.jsonl")).read_text().splitlines()

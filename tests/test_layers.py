@@ -9,7 +9,7 @@ ROOT = Path(semimedref.__file__).parent
 # From the top down; modules in one line may import each other.
 LAYERS = [
     {"cli", "completion"},
-    {"train", "use", "gpu_check", "composition_errors"},
+    {"train", "use", "gpu_check", "composition_errors", "describe"},
     {
         "results",
         "analysis",

@@ -140,6 +140,6 @@ def test_a_disk_without_locks_is_protected_by_the_signature(tmp_path, monkeypatc
     with owned(tmp_path):
         assert not is_owned(tmp_path)  # what this node cannot know is no error
         done = subprocess.run(command, capture_output=True, text=True)
-        assert "is being trained already by process" in done.stderr
+        assert "is being worked on already by process" in done.stderr
         assert "held" not in done.stdout
     assert subprocess.run(command, capture_output=True, text=True).stdout == "held\n"

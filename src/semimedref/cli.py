@@ -20,6 +20,7 @@ _COMMANDS = {
     "evaluate": ("semimedref.use", "evaluate_command", "score a finished run on a split"),
     "predict": ("semimedref.use", "predict_command", "image and sentence in, mask out"),
     "analyze": ("semimedref.analysis.commands", "analyze_command", "what a trained run does with words, in numbers and a figure"),
+    "model": ("semimedref.describe.commands", "model_command", "list and describe networks, import and export published checkpoints"),
     "data": ("semimedref.dataset.commands", "data_command", "verify, prepare, describe or show a data set"),
     "sync": ("semimedref.tracking", "sync_command", "rebuild MLflow from the run folders"),
     "ui": ("semimedref.tracking", "ui_command", "open MLflow on the right store"),
@@ -90,6 +91,14 @@ semimedref analyze attention run=RUN weights=teacher    # attention to positiona
 semimedref analyze alignment run=RUN_A,RUN_B            # similarity by positional overlap (align=clip, align=pacl)
 semimedref analyze mixing run=RUN                       # lesion score and position overlap of mixed patches
 Figures with images of patients need overlays=always. docs/analyses.md says how each number is defined.""",
+    "model": """\
+semimedref model list                                   # every network: exact, reconstruction or control
+semimedref model describe model=mmi_unet                # parameters, GFLOPs, memory, inputs, loss, blocks
+semimedref model describe model=mmi_unet scale=cpu depth=3 out=mmi_unet.json
+semimedref model import checkpoint=FILE.pth source=mmi_unet out=mmi_unet.safetensors   # then semimedref.model.load(…)
+semimedref model export model=mmi_unet.safetensors out=again.pth   # the published names; prefix=model. for Lightning
+semimedref model export run=RUN weights=student source=mmi_unet out=run.pth unused_from=mmi_unet.safetensors
+docs/checkpoints.md says which releases are known and what is checked.""",
     "data": """\
 semimedref data describe dataset=phantom                # counts, texts, the text-blind oracle
 semimedref data show dataset=phantom out=sheet.png      # a contact sheet; cases=a.png,b.png for some

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 
+_MAPPINGS = ("additional_parameters", "objectives")  # keys of the user's own
+
 
 def explain(error: BaseException) -> str:
     """What was found and what was expected, in one line."""
@@ -35,7 +37,18 @@ def _unknown_key(key: str, text: str) -> str:
     name = full[1] if full else key
     near = difflib.get_close_matches(name, _known_keys(), n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return f"unknown key '{name}': {hint}`semimedref train --cfg job` prints every key"
+    if name.startswith("hydra."):
+        where = "`semimedref train --cfg hydra` prints every key of Hydra"
+    else:
+        where = "`semimedref train --cfg job` prints every key"
+    if "{" in text or _holds_anything(name):
+        where += f"; what is added to a mapping needs a plus, e.g. '+{name}.KEY=VALUE'"
+    return f"unknown key '{name}': {hint}{where}"
+
+
+def _holds_anything(name: str) -> bool:
+    """Whether a key is a mapping that users fill, or in one."""
+    return any(part in name.split(".") for part in _MAPPINGS)
 
 
 def _known_keys() -> list[str]:

@@ -78,6 +78,12 @@ def build_hardware(
         raise UserError("hardware.device=cuda: no CUDA device is visible; use hardware=cpu or auto")
     if device == "auto":
         device = "cuda" if found else "cpu"
+        if not found and os.environ.get("SLURM_JOB_GPUS"):
+            raise UserError(
+                f"this SLURM job was given GPU {os.environ['SLURM_JOB_GPUS']}, but torch sees none "
+                "(`python -c 'import torch; print(torch.version.cuda)'` in a job): install torch "
+                "for CUDA, or set hardware=cpu"
+            )
     for key, value in (("threads", threads), ("eval_batch_size", eval_batch_size)):
         if value is not None and value < 1:
             raise UserError(f"hardware.{key}={value}: expected a whole number from 1 on")

@@ -140,7 +140,9 @@ def _succeed(folder: Path, me: Owner, *, locked: bool) -> None:
     if other.host == me.host and (locked or not lives(other.pid)):
         return
     if _clock(folder) - seen < STALE:
-        log.info("%s was held by %s: waiting for a sign of life", folder.name, other)
+        log.warning(
+            "%s was held by %s: waiting up to %.0f s for a sign of life", folder.name, other, STALE
+        )
     while _clock(folder) - seen < STALE:
         time.sleep(min(BEAT / 4, STALE / 20))
         now = _touched(folder)
@@ -178,7 +180,7 @@ def _busy(folder: Path, other: Owner | None) -> UserError:
     log_file = folder / "train.log"
     hint = f"{log_file} shows its progress" if log_file.exists() else "wait for it, or end it"
     return UserError(
-        f"{folder.name} is being trained already by {other or 'another process'}: {hint}"
+        f"{folder.name} is being worked on already by {other or 'another process'}: {hint}"
     )
 
 

@@ -78,6 +78,7 @@ def expand(overrides: list[str]) -> Experiment:
 
         _check_name(base, fixed)
         return as_experiment(base, overrides)
+    _check_no_range(overrides)
     if "table" not in base:
         raise UserError(
             "no experiment is named: add experiment=NAME, e.g. experiment=quickstart "
@@ -227,12 +228,26 @@ def _check_rows(base: DictConfig, keys: list[str]) -> None:
             )
 
 
+def _check_no_range(overrides: list[str]) -> None:
+    """Refuse ``key=interval(…)`` where nothing draws from it."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    for parsed in OverridesParser.create().parse_overrides(overrides):
+        if parsed.is_interval_sweep():
+            raise UserError(
+                f"{parsed.input_line}: a range needs a search; add experiment=search_pacl, say, or "
+                "list the values, e.g. align.temperature=0.05,0.1"
+            )
+
+
 def _split(overrides: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     """Overrides with one value, and those that sweep over several (``ratio=2pct,15pct``)."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     fixed, swept = [], {}
     for parsed in OverridesParser.create().parse_overrides(overrides):
+        if parsed.is_interval_sweep():
+            continue  # of a search, which reads its ranges itself
         if parsed.is_sweep_override():
             swept[parsed.get_key_element()] = list(parsed.sweep_string_iterator())
         else:

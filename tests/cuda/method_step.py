@@ -45,10 +45,13 @@ class LightNet(Segmenter):
         pass
 
 
-def text_of(n):
+def text_of(n, method):
+    """What the method's text encoder would make of n sentences."""
+    encoder = getattr(method.student, "text_encoder", None)
+    tokens = getattr(encoder, "max_pieces", getattr(encoder, "max_tokens", 24))
     return TextInput(
-        input_ids=torch.randint(5, 500, (n, 24), device=DEVICE),
-        attention_mask=torch.ones(n, 24, device=DEVICE, dtype=torch.bool),
+        input_ids=torch.randint(5, 500, (n, tokens), device=DEVICE),
+        attention_mask=torch.ones(n, tokens, device=DEVICE, dtype=torch.bool),
         rows=None,
     )
 
@@ -62,7 +65,7 @@ def batch(method, n, *, side, labeled):
         uniform=torch.rand(n, method.draws, device=DEVICE),
         index=torch.zeros(n, dtype=torch.int64, device=DEVICE),
         sentences=("",) * n,
-        text=text_of(n),
+        text=text_of(n, method),
     )
 
 
@@ -101,7 +104,7 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
             batch(method, 4, side=cfg.scale.image_side, labeled=flag) for flag in (True, False)
         )
         if method.uses_unlabeled:
-            unlabeled = replace(unlabeled, plan=plan(method.views, 4))
+            unlabeled = replace(unlabeled, plan=plan(method, 4))
 
         def step():
             losses = method.step(labeled, unlabeled, progress)
@@ -121,9 +124,9 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
     return seen
 
 
-def plan(views, n):
+def plan(method, n):
     """What the host would hand over: donors, boxes, and every candidate sentence prepared."""
-    mixer = views.mixer
+    mixer = method.views.mixer
     anywhere = getattr(mixer, "variant", None) in ("random", "prob") and mixer.text.update_count
     candidates = 7 if anywhere else 2 if hasattr(mixer, "variant") else 1
     return Plan(
@@ -132,7 +135,7 @@ def plan(views, n):
         box=torch.zeros(n, 4, dtype=torch.int64, device=DEVICE),
         allowed=torch.ones(n, dtype=torch.bool, device=DEVICE),
         flip=torch.ones(n, dtype=torch.bool, device=DEVICE),
-        texts=text_of(n * candidates),
+        texts=text_of(n * candidates, method),
     )
 
 

@@ -36,6 +36,7 @@ def results(tmp_path):
 
 def test_every_gpu_gets_a_process_and_an_equal_share_of_the_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(places, "visible_gpus", lambda: ["0", "1"])
     made = slots(gpus=["0", "1"], cells_per_gpu=2, threads=None)
     assert [s.label for s in made] == ["gpu 0", "gpu 1", "gpu 0", "gpu 1"]
     assert {s.environment[THREADS] for s in made} == {"2"}
@@ -59,9 +60,28 @@ def test_visible_gpus_keep_their_own_names(monkeypatch):
     assert places.visible_gpus() == ["0", "1"]
 
 
-def test_numbers_below_one_are_refused():
-    with pytest.raises(UserError, match="cells_per_gpu=0"):
-        slots(gpus=["0"], cells_per_gpu=0, threads=None)
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"cells_per_gpu": 0}, "cells_per_gpu=0"),
+        ({"threads": "two"}, "threads=two: expected a whole number"),
+        ({"gpus": 0}, "gpus=0: expected a list"),
+        ({"gpus": [0, 2]}, "GPU 2 is not visible; expected some of 0, 1"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(monkeypatch, wrong, told):
+    monkeypatch.setattr(places, "visible_gpus", lambda: ["0", "1"])
+    with pytest.raises(UserError, match=told):
+        slots(**({"gpus": [0], "cells_per_gpu": 1, "threads": None} | wrong))
+
+
+def test_a_gpu_by_its_own_name_is_taken_as_it_is(monkeypatch):
+    monkeypatch.setattr(places, "visible_gpus", lambda: ["0", "1"])
+    (slot,) = slots(gpus=["GPU-7f"], cells_per_gpu=1, threads=1)
+    assert slot.environment["CUDA_VISIBLE_DEVICES"] == "GPU-7f"
+    monkeypatch.setattr(places, "visible_gpus", list)
+    with pytest.raises(UserError, match="there is no GPU here"):
+        slots(gpus=["GPU-7f"], cells_per_gpu=1, threads=1)
 
 
 def test_the_share_of_a_launcher_decides_the_threads(monkeypatch):

@@ -26,7 +26,7 @@ class GpuLocalLauncher(CellLauncher):
         threads: int | None,
         max_restarts: int,
     ) -> None:
-        self.gpus = None if gpus is None else list(gpus)
+        self.gpus = gpus
         self.cells_per_gpu, self.threads, self.max_restarts = cells_per_gpu, threads, max_restarts
 
     def launch_cells(
@@ -34,19 +34,25 @@ class GpuLocalLauncher(CellLauncher):
     ) -> Sequence[JobReturn]:
         """Run cells, each once; returns when all have ended."""
         del attached  # cells in a SLURM queue are not ours to wait for
+        from semimedref.errors import UserError
         from semimedref.launch.process_queue import ProcessQueue
         from semimedref.launch.slots import slots
 
+        threads = self.config.hardware.threads if self.threads is None else self.threads
+        places = slots(gpus=self._gpus(), cells_per_gpu=self.cells_per_gpu, threads=threads)
+        if not (isinstance(self.max_restarts, int) and self.max_restarts >= 0):
+            raise UserError(
+                f"hydra.launcher.max_restarts={self.max_restarts}: expected a number from 0 on"
+            )
         if not orders:
             return []
-        threads = self.threads or self.config.hardware.threads
-        places = slots(gpus=self._gpus(), cells_per_gpu=self.cells_per_gpu, threads=threads)
-        print(f"{len(orders)} cells over {', '.join(p.label for p in places)}", flush=True)
+        what = "1 cell" if len(orders) == 1 else f"{len(orders)} cells"
+        print(f"{what} over {', '.join(p.label for p in places)}", flush=True)
         folders = config_dirs(self.config)
         unique = {o.name: with_config_dirs(o, folders) for o in orders}
         queue = ProcessQueue(places, max_restarts=self.max_restarts, stop=stop)
         queue.run(list(unique.values()))
         return job_returns(orders, finished=True)
 
-    def _gpus(self) -> list[str | int] | None:
+    def _gpus(self) -> Sequence[str | int] | None:
         return [] if self.config.hardware.device == "cpu" else self.gpus

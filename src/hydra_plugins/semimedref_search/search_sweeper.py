@@ -51,7 +51,6 @@ class SearchSweeper(LaunchingSweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Run the trials that are missing; the second time there is nothing to do."""
         from semimedref.folder import RunFolder
-        from semimedref.owner import owned
         from semimedref.search.drive import Drive
         from semimedref.search.record import Study
         from semimedref.search.settings import read_search
@@ -64,8 +63,7 @@ class SearchSweeper(LaunchingSweeper):
             print(plan_text(expand(arguments)), end="", flush=True)
             return
         search = read_search(self.config, arguments)
-        RunFolder.create(search.folder)
-        with owned(search.folder):
+        with RunFolder.create(search.folder).locked():
             study = Study.load(search)
             sampler, study.size = _sampler(search)
             self.jobs = 0

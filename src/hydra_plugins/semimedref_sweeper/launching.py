@@ -30,6 +30,15 @@ def print_errors(jobs: Sequence[JobReturn], what: str) -> None:
         print(f"a {what} failed: {message}", flush=True)
 
 
+def without_configs(job: JobReturn) -> JobReturn:
+    """A job without the configurations that Hydra keeps of it: 1 MB each, and a thousand of them.
+
+    So many live objects also make every pass of Python's garbage collector slower.
+    """
+    job.cfg = job.hydra_cfg = None
+    return job
+
+
 def _error(job: JobReturn) -> str | None:
     """What ended a job, in one line."""
     if job.status is not JobStatus.FAILED:

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
-from hydra_plugins.semimedref_sweeper.launching import LaunchingSweeper, print_errors
+from hydra_plugins.semimedref_sweeper.launching import (
+    LaunchingSweeper,
+    print_errors,
+    without_configs,
+)
 from semimedref import sweep
 from semimedref.errors import UserError
 from semimedref.launch.queue import is_taken_away, places, seen
@@ -86,15 +91,16 @@ class TableSweeper(LaunchingSweeper):
         return list(jobs)
 
     def _launch(self, todo: list[sweep.Cell], run_root: Path) -> list[Any]:
-        """All at once, or one by one when the first failure is to end the sweep."""
+        """All at once; one by one in this process, or when the first failure ends the sweep."""
         stop = self.config.on_error == "stop"
+        singly = stop or isinstance(self.launcher, BasicLauncher)
         returned: list[Any] = []
-        for batch in [[c] for c in todo] if stop else [todo] if todo else []:
+        for batch in [[c] for c in todo] if singly else [todo] if todo else []:
             overrides = [list(c.overrides) for c in batch]
             try:
                 jobs = self.launcher.launch(overrides, initial_job_idx=len(returned))
-                returned += jobs
                 print_errors(jobs, "cell")
+                returned += map(without_configs, jobs)
             except Exception as error:  # a lost job must not hide the cells that finished
                 print(f"the launcher reported: {' '.join(str(error).split())}", flush=True)
             if stop and any(state(run_root / c.name) != "done" for c in batch):

@@ -78,7 +78,9 @@ def is_taken_away(folder: Path, found: State, place: Place | None) -> bool:
 
 def lost_reason(run_root: Path, place: Place) -> str:
     """Why a job that is gone left no result."""
+    log = log_of(run_root, place.job)
+    told = f"its output is in {log}" if log.exists() else "it had not started"
     return (
-        f"SLURM job {place.job} {slurm_commands.end_of(place.job)}; its output is in "
-        f"{log_of(run_root, place.job)}; the same train command continues the cell"
+        f"SLURM job {place.job} {slurm_commands.end_of(place.job)}; {told}; "
+        "the same train command continues the cell"
     )

@@ -30,10 +30,14 @@ def slots(
         threads: of each cell; None: an equal share of the cores on GPUs, one core each without.
     """
     for key, value in (("cells_per_gpu", cells_per_gpu), ("threads", threads)):
-        if value is not None and value < 1:
+        if value is not None and not (isinstance(value, int) and value >= 1):
             raise UserError(f"hydra.launcher.{key}={value}: expected a whole number from 1 on")
+    if gpus is not None and (isinstance(gpus, str) or not isinstance(gpus, Sequence)):
+        raise UserError(f"hydra.launcher.gpus={gpus}: expected a list, e.g. [0,1], or null")
     cores = len(os.sched_getaffinity(0))
     named = visible_gpus() if gpus is None else [str(gpu) for gpu in gpus]
+    if gpus:
+        _check_visible(named)
     if named:
         share = threads or max(1, cores // (len(named) * cells_per_gpu))
         return [
@@ -54,6 +58,19 @@ def visible_gpus() -> list[str]:
     if listed is None:
         return [str(number) for number in range(count)]
     return [name.strip() for name in listed.split(",") if name.strip()][:count]
+
+
+def _check_visible(named: Sequence[str]) -> None:
+    """Refuse a GPU that is not there: its cells would train on a CPU, and nobody would notice."""
+    seen = visible_gpus()
+    by_number = all(name.isdigit() for name in (*seen, *named))  # UUIDs cannot be compared
+    absent = [name for name in named if name not in seen] if by_number or not seen else []
+    if absent:
+        raise UserError(
+            f"hydra.launcher.gpus=[{','.join(named)}]: GPU {absent[0]} is not visible; expected "
+            f"some of {', '.join(seen) or 'none: there is no GPU here'}. "
+            "hydra.launcher.gpus=[] uses cores"
+        )
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -21,10 +21,11 @@ from semimedref.augment.views import Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.supervised import mask_of
-from semimedref.method.teacher_student import TeacherStudent, join
+from semimedref.method.teacher_student import TeacherStudent, add_parameters, join
 from semimedref.model.position_predictor.loss import PositionLoss
 from semimedref.model.position_predictor.position_token import PositionToken
 from semimedref.model.position_predictor.predictor import PositionPredictor
@@ -139,7 +140,7 @@ class ISPG(TeacherStudent):
         """The predictor learns more slowly."""
         groups = super().parameter_groups()
         if self.contrast_token is not None:
-            groups[0]["params"] += list(self.contrast_token.parameters())
+            add_parameters(groups, self.contrast_token.parameters())
         slow = {"params": list(self.predictor.parameters()), "lr_scale": self.predictor_lr_scale}
         return [*groups, slow]
 
@@ -172,7 +173,7 @@ class ISPG(TeacherStudent):
                 images.append(self.views.normalized(strong.image))
                 texts.append(self.strong_text(unlabeled, strong))
         image, both, n = torch.cat(images), join(texts), len(labeled)
-        guess = self.predictor(image)
+        guess = self.predictor(self._as_z_score(image))
         position = guess[: len(both.tokens)].float().sigmoid()
         guided = guide(self.student, both, position)
         first, second = self.student.outputs(image[: len(position)], guided).split(n)
@@ -234,10 +235,16 @@ class ISPG(TeacherStudent):
     def supplied(self, image: Tensor, batch: Batch, *, route: str) -> Tensor | None:
         """The positions (B, K) that a route makes the token of; None: there is no token."""
         if route == "ispg":
-            return self.predictor(image).float().sigmoid()
+            return self.predictor(self._as_z_score(image)).float().sigmoid()
         if route == "oracle":
             return batch.position
         return None if self.zero_route == "no_token" else torch.zeros_like(batch.position)
+
+    def _as_z_score(self, image: Tensor) -> Tensor:
+        """The predictor's images; a z-score does not see how another normalization scaled them."""
+        if self.student.normalization == "z_score":
+            return image
+        return standardize(image.mean(1, keepdim=True))
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """With the predictor."""

@@ -22,7 +22,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
-from semimedref.model.encoders.image import ImageEncoder
+from semimedref.model.encoders.image import ImageEncoder, require_levels
 from semimedref.model.position_predictor.cost import count_parameters, gflops
 from semimedref.model.position_predictor.loss import positive_weight
 from semimedref.model.position_predictor.position_token import PositionToken
@@ -78,6 +78,7 @@ class PositionStudy:
         token: Callable[..., PositionToken],
         token_widths: Sequence[int],
     ) -> None:
+        require_levels(image_encoder, "the position predictor")
         words = look_up(vocabulary)
         self.student = PositionPredictor(image_encoder, model, boxes=words.boxes)
         self.taken_over = trunk is not None

@@ -6,11 +6,11 @@ choice of these two groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from semimedref.align.alignment import Alignment
 from semimedref.augment.plan import Plan
@@ -64,7 +64,7 @@ class TeacherStudent(Supervised):
         """The student and, if there is one, the contrastive term's projections."""
         groups = super().parameter_groups()
         if self.align is not None:
-            groups[0]["params"] += list(self.align.parameters())
+            add_parameters(groups, self.align.parameters())
         return groups
 
     def plan(self, batch: Batch, progress: Progress) -> Plan | None:
@@ -227,6 +227,14 @@ def _alignment(align: Callable[..., Alignment] | None, model: Segmenter) -> Alig
         return None
     kind = align.keywords["image_feature"]
     return align(image_width=model.feature_width(kind), text_width=model.text_encoder.width)
+
+
+def add_parameters(groups: list[dict[str, Any]], more: Iterable[nn.Parameter]) -> None:
+    """Let further parameters learn: with all others, or apart from a network's own groups."""
+    if len(groups) == 1:
+        groups[0]["params"] += list(more)
+    else:
+        groups.append({"params": list(more), "lr_scale": 1.0})
 
 
 def join(texts: list[TextFeatures]) -> TextFeatures:

@@ -14,7 +14,7 @@ from semimedref.model.blocks import (
     feed_forward,
     position_code_2d,
 )
-from semimedref.model.encoders.image import ImageEncoder
+from semimedref.model.encoders.image import ImageEncoder, require_levels
 from semimedref.model.encoders.text import TextEncoder
 from semimedref.model.segmenter import Segmenter, TextFeatures
 
@@ -51,6 +51,7 @@ class MMIUNet(Segmenter):
     ) -> None:
         super().__init__()
         self.check_side(image_side)
+        require_levels(image_encoder, "MMI-UNet")
         widths = image_encoder.widths
         _check_widths(widths, heads=heads)
         self.image_encoder = image_encoder

@@ -79,6 +79,13 @@ class Plan:
     total: Line
     gpu: Gpu | None  # None: there is no cell
     precisions: tuple[str, ...] = ()
+    most_at_once: int | None = None  # a search proposes no more points before these have ended
+
+    @property
+    def at_once(self) -> int:
+        """Runs that train at one time."""
+        gpus = self.gpu.at_once if self.gpu else 1
+        return gpus if self.most_at_once is None else min(gpus, self.most_at_once)
 
     @property
     def cache_bytes(self) -> int:
@@ -107,7 +114,8 @@ def plan_experiment(experiment: Experiment, cells: Sequence[Cell] | None = None)
     if experiment.search is not None:
         come = planner.to_come(experiment)
         known = planner.line("trials so far", _unstopped(experiment))
-        return planner.plan(experiment.name, "search", [known, come])
+        plan = planner.plan(experiment.name, "search", [known, come])
+        return replace(plan, most_at_once=experiment.search.search.batch)
     chosen = {id(cell) for cell in (experiment.cells if cells is None else cells)}
     found = [run for run in read_runs(experiment) if id(run.cell) in chosen]
     rows = dict.fromkeys(run.cell.row for run in found)
@@ -136,12 +144,14 @@ def _unstopped(experiment: Experiment) -> list[Run]:
     return runs if experiment.search is None else [r for r in runs if not is_stopped(r.folder)]
 
 
+_COUNTED: dict[str, Counts] = {}  # counting takes seconds, and another GPU changes nothing
+
+
 class Planner:
     """Plans every run once, whichever tables it stands in."""
 
     def __init__(self) -> None:
         self._plans: dict[str, RunPlan] = {}
-        self._counts: dict[str, Counts] = {}
         self._gpu: Gpu | None = None
         self._precisions: dict[str, None] = {}
 
@@ -183,7 +193,7 @@ class Planner:
             self._gpu = gpu_of(config)
         self._precisions[precision_of(config)] = None
         counts = Counts(config)
-        counts = self._counts.setdefault(counts.key, counts)
+        counts = _COUNTED.setdefault(counts.key, counts)
         return plan_run(
             name, config, state=state, epochs_done=epochs_done, gpu=self._gpu, counts=counts
         )

@@ -56,7 +56,7 @@ def csv_text(plan: Plan) -> str:
     writer = csv.writer(text, lineterminator="\n")
     numbers = ("to_do", "steps", "flops", "gpu_hours", "gpu_bytes", "disk_bytes", "disk_peak_bytes")
     writer.writerow([plan.what, "cells", "runs", *STATES, *numbers])
-    gpus = plan.gpu.at_once if plan.gpu else 1
+    gpus = plan.at_once
     for line in (*plan.lines, plan.total):
         states = [line.states.get(state, 0) for state in STATES]
         steps, flops = (sum(getattr(r, key) for r in line.open) for key in ("steps", "flops"))
@@ -97,7 +97,9 @@ def _sums(plan: Plan) -> list[str]:
     fits = "" if gpu.memory_gib is None else f" of {gpu.memory_gib:g}"
     if gpu.memory_gib is not None and needed > gpu.memory_gib:
         fits += ": it does not fit; halve trainer.batch_size and double trainer.accumulate"
-    peak = total.peak_bytes(gpu.at_once) / 1e9
+    peak = total.peak_bytes(plan.at_once) / 1e9
+    batch = plan.most_at_once is not None and plan.most_at_once <= gpu.at_once
+    more = "search.batch=… trains more at once" if batch else "gpu.at_once=… for another number"
     beside = {
         "decoded pictures": plan.cache_bytes,
         "pretrained encoders": plan.pretrained_bytes,
@@ -107,11 +109,11 @@ def _sums(plan: Plan) -> list[str]:
     rows = [
         ["Estimate", f"for {gpu.name} ({speeds}); gpu=… for another, why=true for the formulas"],
         ["GPU hours", f"{number(total.gpu_hours)}{_early(plan)}"],
-        ["wall time", f"{number(total.wall_hours(gpu.at_once))} h on {gpu.at_once} GPUs at once, "
-                      "without waiting in a queue; gpu.at_once=… for another number"],
+        ["wall time", f"{number(total.wall_hours(plan.at_once))} h on {plan.at_once} GPUs at once, "
+                      f"without waiting in a queue; {more}"],
         ["GPU memory", f"{needed:.1f} GiB{fits}, largest cell"],
         ["disk", f"{number(total.end_bytes / 1e9)} GB of runs at the end, {number(peak)} GB while "
-                 f"{gpu.at_once} train"],
+                 f"{plan.at_once} train"],
         ["beside it", listed],
     ]  # fmt: skip
     return grid(rows, left=2)

@@ -28,13 +28,17 @@ class Run:
     seed: str
     experiment: tuple[str, ...]
     problem: str = ""  # why its files cannot be used
+    job: str = ""  # the SLURM job that it was handed to
+    lost: bool = False  # that job was cancelled or lost, which is no failure of the cell
 
     @property
     def command(self) -> str:
         """The command that trains this cell, or continues it, and no other."""
-        retry = ["retry_failed=true"] if self.state == "failed" else []
-        words = [*self.experiment, f"only={self.cell.name}", *retry]
-        return "semimedref train -m " + shlex.join(words)
+        retry = ["retry_failed=true"] if self.state == "failed" and not self.lost else []
+        launcher = ["hydra/launcher=slurm"] if self.job else []
+        words = [*self.experiment, f"only={self.cell.name}", *retry, *launcher]
+        more = "   # and the launcher's settings of the sweep" if launcher else ""
+        return "semimedref train -m " + shlex.join(words) + more
 
 
 def read_runs(experiment: Experiment) -> list[Run]:
@@ -56,7 +60,7 @@ def _in_queue(run: Run, queue: Mapping[str, Place]) -> Run:
         return run
     lost = run.state != "failed" and is_taken_away(run.folder, run.state, place)
     problem = lost_reason(run.folder.parent, place) if lost else ""
-    return replace(run, state=seen(run.state, place), problem=problem)
+    return replace(run, state=seen(run.state, place), problem=problem, job=place.job, lost=lost)
 
 
 def _read_sound(cell: Cell, experiment: Experiment, index: Index) -> Run:

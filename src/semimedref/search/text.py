@@ -13,6 +13,11 @@ from semimedref.search.settings import Search
 from semimedref.search.view import View
 
 _SIGNS = {"open": "· open", "done": "✓ done", "stopped": "‖ stopped", "failed": "✗ failed"}
+_UNDER_WAY = {
+    "waits": "◦ queued",
+    "runs": "▸ running",
+    "gone": "✗ lost (the same command trains it again)",
+}
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
 
 
@@ -94,7 +99,7 @@ def cells_of(view: View, trial: Trial) -> list[str]:
     keys = [one.key for one in view.search.objectives]
     values = trial.values or [None] * len(keys)
     shown = ["" if v is None else number(k, v) for k, v in zip(keys, values, strict=True)]
-    sign = _SIGNS[trial.state]
+    sign = _UNDER_WAY.get(view.under_way(trial)) or _SIGNS[trial.state]
     if trial.state == "stopped":
         sign += f" at epoch {len(trial.curve)}"
     params = [_short(trial.params.get(key)) for key in view.search.space]
@@ -130,7 +135,9 @@ def about(view: View) -> str:
 def _next(view: View) -> list[str]:
     best = best_trials(view.study.trials, view.search.objectives)
     if not best:
-        return ["", f"start it:  semimedref train -m {view.words}"]
+        begun = any(map(view.under_way, view.study.trials))
+        what = "go on, with the launcher's words of the first time" if begun else "start it"
+        return ["", f"{what}:  semimedref train -m {view.words}"]
     told = f"{summary(view.search, view.study)}. Train it for good, then look at its test scores:"
     return ["", told, *(f"  {view.final(trial)}" for trial in best)]
 

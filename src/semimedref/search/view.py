@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from semimedref.search.point import overrides_of, row_name
@@ -15,6 +15,7 @@ from semimedref.search.settings import Search, read_search
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from semimedref.launch.queue import Place
     from semimedref.sweep import Experiment
 
 
@@ -24,6 +25,19 @@ class View:
 
     search: Search
     study: Study
+    places: Mapping[str, Place] = field(default_factory=dict)  # of trials in SLURM's queue
+
+    def under_way(self, trial: Trial) -> str:
+        """What is going on with a trial that has no result yet; empty if nothing is."""
+        from semimedref.launch.queue import GONE, RUNS, WAITS
+        from semimedref.results import store
+
+        place = self.places.get(trial.run) if trial.run else None
+        if trial.state != "open" or not trial.run:
+            return ""
+        if store.state(self.search.run_root / trial.run) == "running":
+            return RUNS
+        return place.at if place is not None and place.at in (GONE, RUNS, WAITS) else ""
 
     @property
     def words(self) -> str:
@@ -50,6 +64,7 @@ class View:
 
 def as_experiment(base: DictConfig, overrides: Sequence[str]) -> Experiment:
     """A search as an experiment: its cells are the trials that are known so far."""
+    from semimedref.launch.queue import places
     from semimedref.sweep import Cell, Experiment
 
     search = read_search(base, overrides)
@@ -76,7 +91,7 @@ def as_experiment(base: DictConfig, overrides: Sequence[str]) -> Experiment:
         cells=list(cells.values()),
         overrides=tuple(overrides),
         scale=base.scale.name,
-        search=View(search, study),
+        search=View(search, study, places(search.run_root)),
     )
 
 

@@ -18,15 +18,26 @@ NAMES = sorted({p.stem for p in Path(config_dir(), "model").glob("*.yaml")} - CO
 
 # Sides that a network takes and sides that it refuses, beside 96 and 224.
 SIDES = {
+    "fmiseg": ([64], [100]),
+    "guide_decoder": ([64], [100]),
+    "lavt": ([64, 128], [32, 100]),
+    "lvit": ([64, 112], [96, 100, 128]),  # one side a network
+    "mg_unet_recon": ([64], [100]),
     "mmi_unet": ([160], [64, 100, 128]),
+    "tevid_recon": ([64], [100]),
+    "textmoe_seg": ([64], [100]),
     "unet": ([128], [100]),
+    "vitexnet_recon": ([64], [100]),
 }
 # Networks in which padding takes part where the specification says so.
-READ_PADDING: set[str] = set()
+READ_PADDING: set[str] = {"fmiseg", "guide_decoder", "lvit", "tevid_recon", "textmoe_seg"}
 # Networks whose prediction does not depend on the words.
-WORDLESS = {"unet"}
+WORDLESS = {"mg_unet_recon", "unet"}
 # Further overrides that a network needs at the smoke scale.
-OVERRIDES: dict[str, list[str]] = {}
+OVERRIDES: dict[str, list[str]] = {
+    "mg_unet_recon": ["model.width=16", "model.entries=8"],
+    "lvit": ["model.width=16", "text_encoder.max_tokens=24"],
+}
 # Trainable parameters (prefixes) that a labeled step need not reach, with the specification's word.
 NO_GRADIENT: dict[str, tuple[str, ...]] = {}
 

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from semimedref.errors import UserError
+
 
 class ImageEncoder(nn.Module):
     """A pyramid of four levels with strides 4, 8, 16 and 32.
@@ -14,7 +16,8 @@ class ImageEncoder(nn.Module):
 
     Attributes:
         widths: channels of the four levels.
-        levels: level 0 is stem + stage 1, level i is downsampler + stage i + 1.
+        levels: level 0 is stem + stage 1, level i is downsampler + stage i + 1; none where a
+            network can only be run as a whole.
         channels: channels that level 0 expects; gray images are repeated by `adapt`.
     """
 
@@ -26,6 +29,11 @@ class ImageEncoder(nn.Module):
         self.levels = nn.ModuleList(levels)
         self.widths = widths
         self.channels = channels
+
+    @property
+    def sliceable(self) -> bool:
+        """Whether the levels can be run one by one."""
+        return len(self.levels) > 0
 
     def adapt(self, image: Tensor) -> Tensor:
         """Repeat a gray image (B, 1, H, W) if level 0 expects more channels."""
@@ -58,3 +66,13 @@ class ImageEncoder(nn.Module):
         finally:
             for norm, momentum in zip(norms, momenta, strict=True):
                 norm.momentum = momentum
+
+
+def require_levels(encoder: ImageEncoder, who: str) -> None:
+    """Refuse an encoder that can only be run as a whole where `who` runs its levels one by one."""
+    if not encoder.sliceable:
+        raise UserError(
+            f"{who} runs the image encoder level by level, and this one can only be run as a "
+            "whole. Choose another image_encoder, for example image_encoder=convnext_tiny, or a "
+            "model that feeds nothing back into the trunk, such as model=guide_decoder"
+        )

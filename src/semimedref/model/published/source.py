@@ -27,6 +27,8 @@ class Source:
         overrides: the configuration of the published size, for `semimedref.config.compose`.
         rules: (pattern, name): the first pattern that matches a whole published name gives ours.
         unused: (pattern, why): published tensors that the network never uses, or computes.
+        tables: (pattern, module): position tables, which are computed here unless they differ; they
+            are listed in ``unused`` too.
         forward: calls our network with what the published one takes; returns logits.
     """
 
@@ -36,14 +38,15 @@ class Source:
     rules: tuple[tuple[str, str], ...]
     unused: tuple[tuple[str, str], ...]
     forward: Callable[..., Any]
+    tables: tuple[tuple[str, str], ...] = ()
 
     def ours(self, key: str) -> str | None:
         """Our name of a published tensor, or None if no rule knows it."""
-        for pattern, name in self.rules:
-            match = re.fullmatch(pattern, key)
-            if match:
-                return match.expand(name)
-        return None
+        return _renamed(key, self.rules)
+
+    def table(self, key: str) -> str | None:
+        """Our module that has the place of a published position table."""
+        return _renamed(key, self.tables)
 
     def reason(self, key: str) -> str | None:
         """Why a published tensor has no counterpart, or None if it should have one."""
@@ -53,3 +56,11 @@ class Source:
         """Our names by published ones, for all that have one and are not unused."""
         pairs = ((key, self.ours(key)) for key in keys if self.reason(key) is None)
         return {key: name for key, name in pairs if name is not None}
+
+
+def _renamed(key: str, rules: Iterable[tuple[str, str]]) -> str | None:
+    for pattern, name in rules:
+        match = re.fullmatch(pattern, key)
+        if match:
+            return match.expand(name)
+    return None

@@ -1,0 +1,1 @@
+"""``semimedref model``: what networks there are, what they are made of, and their checkpoints."""
