@@ -149,3 +149,17 @@ def test_everybody_who_submitted_from_a_shared_run_root_is_asked_for(tmp_path, m
     }
     (asked,) = (program.parent / "asked").read_text().splitlines()
     assert f"--user={','.join(map(str, users))} " in asked and asked.endswith("|")
+
+
+def test_the_command_for_a_lost_cell_names_the_launcher_and_asks_for_no_retry(tmp_path, answers):
+    from semimedref.results.runs import read_runs
+    from semimedref.sweep import expand
+
+    words = ["experiment=quickstart", "scale=smoke", "dataset=phantom_tiny", f"run_root={tmp_path}"]
+    experiment = expand(words)
+    remember(tmp_path, ["7_0"], cells=[[experiment.cells[0].name]], code="x")
+    answers |= {"squeue": "", "scontrol": "JobState=CANCELLED ExitCode=0:0"}
+    lost, other = read_runs(experiment)[:2]
+    assert lost.state == "failed" and "it had not started" in lost.problem
+    assert "hydra/launcher=slurm" in lost.command and "retry_failed" not in lost.command
+    assert "hydra/launcher" not in other.command

@@ -74,3 +74,16 @@ def test_trials_that_a_search_has_not_drawn_cost_as_its_starting_point(words):
     known, come = plan.lines
     assert (known.cells, come.cells) == (0, search.search.search.trials)
     assert plan.total.gpu_hours == pytest.approx(come.cells * HOURS)
+
+
+def test_a_search_trains_no_more_at_once_than_it_proposes(words):
+    from semimedref.planning.text import render
+
+    one, eight = (
+        plan_experiment(expand([*words, "experiment=search_phantom", f"search.batch={n}"]))
+        for n in (1, 8)
+    )
+    assert (one.at_once, eight.at_once) == (1, eight.gpu.at_once)
+    assert one.total.wall_hours(one.at_once) == pytest.approx(one.total.gpu_hours)
+    assert "search.batch=… trains more at once" in render(one)
+    assert "gpu.at_once=…" in render(eight)

@@ -143,3 +143,34 @@ def test_the_command_for_the_best_composes_the_same_run_with_other_seeds(tmp_pat
     trial = config.compose([*words, "align.temperature=0.0731", "trainer.lr=1e-05", "seed=s1"])
     assert config.signature(one) == config.signature(config.resolved(trial))
     assert one["run_root"] == str(tmp_path)
+
+
+def test_trials_in_the_queue_are_seen_and_a_cancelled_one_is_lost(view):
+    from dataclasses import replace
+
+    from semimedref.launch.queue import Place
+    from semimedref.search import text
+
+    first, second, third = (
+        Trial(number, dict(view.study.trials[0].params), {}, run=f"run-{number}")
+        for number in range(3)
+    )
+    empty = replace(view.study, trials=[first, second, third])
+    places = {"run-0": Place("6_0", "runs"), "run-1": Place("6_1", "waits"),
+              "run-2": Place("6_2", "gone")}  # fmt: skip
+    page = text.status(View(view.search, empty, places), style=False)
+    assert "▸ running" in page and "◦ queued" in page and "✗ lost (the same command" in page
+    assert "go on, with the launcher's words" in page and "start it" not in page
+    assert "start it:" in text.status(View(view.search, replace(empty, trials=[])), style=False)
+
+
+def test_a_range_on_the_command_line_is_read_by_every_command(tmp_path, capsys):
+    words = [*WORDS, f"run_root={tmp_path}", "trainer.lr=tag(log,interval(1e-4,1e-3))"]
+    assert "trainer.lr" in expand(words).search.search.space
+    status_command(words)
+    assert "start it" in capsys.readouterr().out
+
+
+def test_a_range_without_a_search_is_refused():
+    with pytest.raises(UserError, match="a range needs a search"):
+        expand(["experiment=quickstart", "trainer.lr=interval(1e-4,1e-3)"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from semimedref.model.published.convnext import transformers_rules
@@ -15,14 +16,15 @@ def forward(
     image: Tensor,
     input_ids: Tensor,
     attention_mask: Tensor,
-    dataset_id: Tensor,
+    dataset_id: Tensor | int,
 ) -> Tensor:
     """Logits (B, 3, H, W) of normalized images (B, 1 or 3, H, W), tokens (B, L) and data sets (B,).
 
     The published network ends in a sigmoid; these are the numbers before it.
     """
     tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
-    return network.channels(image, network.encode_text(tokens), dataset_id)
+    of_each = torch.as_tensor(dataset_id, device=image.device).reshape(-1).expand(len(image))
+    return network.channels(image, network.encode_text(tokens), of_each)
 
 
 def _block(index: int) -> tuple[tuple[str, str], ...]:
