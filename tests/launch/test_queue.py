@@ -163,3 +163,14 @@ def test_the_command_for_a_lost_cell_names_the_launcher_and_asks_for_no_retry(tm
     assert lost.state == "failed" and "it had not started" in lost.problem
     assert "hydra/launcher=slurm" in lost.command and "retry_failed" not in lost.command
     assert "hydra/launcher" not in other.command
+
+
+def test_a_job_that_can_never_start_is_told_so(tmp_path, capsys):
+    from semimedref.launch.watch import _tell
+
+    waits = {"a": Place("7_0", "waits", "PartitionConfig"), "b": Place("7_1", "waits", "None")}
+    line = _tell(tmp_path, ["a", "b"], waits, "")
+    assert "2 queued (1 PartitionConfig); such a job never starts: `scancel` it" in line
+    assert line in capsys.readouterr().out
+    waits["a"] = Place("7_0", "waits", "Resources")
+    assert "never starts" not in _tell(tmp_path, ["a", "b"], waits, line)

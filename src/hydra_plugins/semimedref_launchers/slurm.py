@@ -42,7 +42,7 @@ class SlurmLauncher(CellLauncher):
         from semimedref.files import exclusive
         from semimedref.launch import watch
         from semimedref.launch.queue import GONE, places, require_answer
-        from semimedref.launch.submission import FOLDER, jobs_of_cells
+        from semimedref.launch.submission import FOLDER
 
         run_root = Path(self.config.run_root).absolute()
         unique = list({o.name: o for o in orders}.values())
@@ -52,6 +52,13 @@ class SlurmLauncher(CellLauncher):
                 now = places(run_root)
                 taken = {n for n, place in now.items() if place.at != GONE}
                 self._submit([o for o in unique if o.name not in taken])
+        if attached:
+            cells = "1 cell is" if len(attached) == 1 else f"{len(attached)} cells are"
+            print(
+                f"{cells} in the queue from before, with the settings of then; to change them "
+                f"`scancel {' '.join(_arrays(run_root, attached))}`, then the same command again",
+                flush=True,
+            )
         waited = [*attached, *(o.name for o in unique)]
         if self.detach:
             print(
@@ -63,10 +70,9 @@ class SlurmLauncher(CellLauncher):
         try:
             watch.watch(run_root, waited, poll_seconds=self.poll_seconds, stop=stop)
         except KeyboardInterrupt:
-            known = jobs_of_cells(run_root)
-            arrays = sorted({known[n].partition("_")[0] for n in waited if n in known})
+            arrays = " ".join(_arrays(run_root, waited))
             print(
-                f"the jobs go on without this process; `scancel {' '.join(arrays)}` ends them, "
+                f"the jobs go on without this process; `scancel {arrays}` ends them, "
                 "the same train command waits for them again",
                 flush=True,
             )
@@ -92,3 +98,11 @@ class SlurmLauncher(CellLauncher):
         cells = "1 cell is" if len(orders) == 1 else f"{len(orders)} cells are"
         many = "arrays" if len(arrays) > 1 else "array" if len(jobs) > 1 else "job"
         print(f"{cells} in the queue: {many} {', '.join(arrays)}", flush=True)
+
+
+def _arrays(run_root: Path, names: Sequence[str]) -> list[str]:
+    """The numbers of the jobs that cells were handed to."""
+    from semimedref.launch.submission import jobs_of_cells
+
+    known = jobs_of_cells(run_root)
+    return sorted({known[name].partition("_")[0] for name in names if name in known})

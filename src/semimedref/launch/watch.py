@@ -13,7 +13,8 @@ from semimedref.launch.queue import GONE, WAITS, Place, is_stopped, lost_reason,
 from semimedref.results.store import state
 
 _SETTLE = 90.0  # seconds until a shared disk shows what another node has written last
-_LATEST = 6  # a pause grows to that many times the first
+# Reasons to wait that do not pass by themselves: no node can ever serve the request.
+_NEVER = {"PartitionConfig", "BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit"}
 
 
 def watch(run_root: Path, names: Sequence[str], *, poll_seconds: float, stop: bool) -> None:
@@ -71,8 +72,11 @@ def _tell(run_root: Path, names: Sequence[str], queue: dict[str, Place], before:
     order = ("done", "running", "queued", "paused", "missing", "failed")
     line = ", ".join(f"{counts[s]} {s}" for s in order if counts[s])
     waiting = Counter(queue[n].reason for n in names if n in queue and queue[n].at == WAITS)
+    del waiting["None"]  # SLURM has not looked at the job yet
     if waiting:  # Priority and Resources pass; a job that is held must be released by somebody
         line += f" ({', '.join(f'{n} {reason}' for reason, n in waiting.most_common())})"
+    if set(waiting) & _NEVER:
+        line += "; such a job never starts: `scancel` it, then submit with other settings"
     if line != before:
         print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
     return line
