@@ -14,8 +14,6 @@ from semimedref.model.encoders.image import ImageEncoder
 
 STRIDE = 32  # of the image encoder's last level
 
-_ROUNDING = 1e-3  # sines of large places differ by that much between machines
-
 
 class TokenMixing(nn.Module):
     """Words of one decoder level: a few learned mixtures of all word positions, C wide.
@@ -81,10 +79,13 @@ class PositionCode(nn.Module):
         return tokens + code
 
     def take(self, table: Tensor) -> None:
-        """Use a published table (1, N, C), unless it is the sinusoidal code to rounding."""
+        """Use a published table (1, N, C), unless it is the sinusoidal code to the last bit.
+
+        Sines of large places differ between machines; the weights were trained on this table.
+        """
         table = table[0].float()
         usual = position_code_1d(*table.shape, table.device)
-        self.table = None if torch.allclose(table, usual, atol=_ROUNDING) else table
+        self.table = None if torch.equal(table, usual) else table
 
 
 class TwoConvUpBlock(nn.Module):

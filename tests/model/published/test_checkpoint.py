@@ -116,3 +116,16 @@ def test_damaged_files_are_refused(tmp_path):
     for missing, what in ((tmp_path / "none.pth", "does not exist"), (tmp_path, "is a folder")):
         with pytest.raises(UserError, match=what):
             read(missing)
+
+
+def test_a_teachers_copy_beside_the_network_stays_apart(tmp_path):
+    content = {"model.a": torch.ones(1), "ema_model.a": torch.zeros(1)}
+    found = read(saved(tmp_path, {"state_dict": content}))
+    assert found.tensors == {"a": torch.ones(1), "ema_model.a": torch.zeros(1)}
+    from semimedref.model.published.catalog import source_of
+
+    reason = source_of("textmoe_seg").reason
+    assert "teacher" in reason("ema_model.a")
+    assert "counter" in reason("inc.conv.total_ops") and "counter" in reason("total_params")
+    only = read(saved(tmp_path, {"ema_model.a": torch.zeros(1)}))
+    assert set(only.tensors) == {"ema_model.a"}

@@ -16,6 +16,7 @@ from semimedref.errors import UserError
 
 _WRAPPERS = ("state_dict", "model", "model_state_dict")
 _PREFIXES = ("module.", "model.")  # of DataParallel and of Lightning
+_TEACHER = "ema_model."  # beside "model.", in checkpoints of teacher-student training
 _HALVES = (torch.float16, torch.bfloat16)
 _SHOWN = 3  # names that a message lists
 
@@ -121,12 +122,16 @@ def _tensors(content: object, path: Path) -> dict[str, Tensor]:
 
 
 def _unprefixed(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
-    """Without what wrappers put before all names."""
+    """Without what wrappers put before all names, a teacher's copy aside."""
+    copies = {key: tensor for key, tensor in tensors.items() if key.startswith(_TEACHER)}
+    tensors = {key: tensor for key, tensor in tensors.items() if key not in copies}
+    if not tensors:
+        return copies, ""
     taken = ""
     while prefix := next((p for p in _PREFIXES if all(k.startswith(p) for k in tensors)), ""):
         tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
         taken += prefix
-    return tensors, taken
+    return tensors | copies, taken
 
 
 def _refuse_unfit(tensors: Mapping[str, Tensor], path: Path) -> None:

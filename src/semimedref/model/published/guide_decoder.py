@@ -76,6 +76,7 @@ SOURCE = Source(
         "text_encoder=cxr_bert",
         "text_encoder.weights=random",
         "text_encoder.dropout=false",
+        "text_encoder.max_tokens=24",
     ),
     rules=(
         *transformers_rules(r"encoder\.model\.", "image_encoder."),

@@ -12,13 +12,14 @@ _LEVELS = (1, 2, 3, 4)
 _VITS = ("", "1", "2", "3")
 
 
-def forward(network: Segmenter, image: Tensor, words: Tensor) -> Tensor:
+def forward(network: Segmenter, image: Tensor, text: Tensor) -> Tensor:
     """Logits (B, 1, 224, 224) of images (B, 1 or 3, 224, 224) and word vectors (B, 10, 768).
 
     Images are in [0, 1]. The published network ends in a sigmoid; these are the numbers before it.
     """
-    there = words.new_ones(words.shape[:2]).bool()
-    return network(image, TextFeatures(tokens=words, mask=there, pooled=words.mean(1)))
+    image, text = image.float(), text.float()
+    there = text.new_ones(text.shape[:2]).bool()
+    return network(image, TextFeatures(tokens=text, mask=there, pooled=text.mean(1)))
 
 
 def _vit(branch: str, level: int) -> tuple[tuple[str, str], ...]:

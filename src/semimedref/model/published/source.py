@@ -15,6 +15,11 @@ CXR_BERT_UNUSED = (
     (r"text_encoder\.model\.bert\.embeddings\.position_ids", "counted, not learned"),
     (r"text_encoder\.project_head\..+", "projection whose result is thrown away"),
 )
+# What training scripts leave in any checkpoint.
+_ANYWHERE = (
+    (r"(.+\.)?total_(ops|params)", "left by a counter of operations"),
+    (r"ema_model\..+", "copy of the network that a teacher keeps; the other one is tested"),
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Source:
 
     def reason(self, key: str) -> str | None:
         """Why a published tensor has no counterpart, or None if it should have one."""
-        return next((why for pattern, why in self.unused if re.fullmatch(pattern, key)), None)
+        known = (*self.unused, *_ANYWHERE)
+        return next((why for pattern, why in known if re.fullmatch(pattern, key)), None)
 
     def translated(self, keys: Iterable[str]) -> dict[str, str]:
         """Our names by published ones, for all that have one and are not unused."""
