@@ -14,6 +14,7 @@ from semimedref.config import build, compose, resolved
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
+from semimedref.model.encoders.no_text import NoText
 from semimedref.model.segmenter import Segmenter, TextInput
 
 PAPER = ["scale=paper", "text_encoder.weights=random"]
@@ -48,6 +49,9 @@ class LightNet(Segmenter):
 def text_of(n, method):
     """What the method's text encoder would make of n sentences."""
     encoder = getattr(method.student, "text_encoder", None)
+    if isinstance(encoder, NoText):
+        nothing = torch.zeros(n, dtype=torch.int64, device=DEVICE)
+        return TextInput(input_ids=None, attention_mask=None, rows=nothing)
     tokens = getattr(encoder, "max_pieces", getattr(encoder, "max_tokens", 24))
     return TextInput(
         input_ids=torch.randint(5, 500, (n, tokens), device=DEVICE),

@@ -36,6 +36,9 @@ class Slot:
     metrics: tuple[str, ...]
 
 
+_LISTED = 12  # unfinished entries that a caption names
+
+
 def latex(table: Table) -> str:
     """The whole table with caption and label; its first line names the package that it needs."""
     slots = _slots(table)
@@ -146,6 +149,11 @@ def _caption(table: Table) -> str:
     """Title, how the numbers were made, and what the marks mean."""
     parts = [f"{table.title}. In percent: mean ± sample standard deviation over {table.over}s."]
     waiting = [entry for entry in table.entries if not entry.complete]
+    if len(waiting) > _LISTED:  # a longer caption is more than TeX can hold in one line
+        done = sum(len(entry.done) for entry in waiting)
+        runs = sum(len(entry.runs) for entry in waiting)
+        parts.append(f"{len(waiting)} entries wait for runs: {done} of {runs} finished.")
+        waiting = []
     for entry in waiting:
         where = wording.place(entry.row, entry.column)
         parts.append(f"{where}: {len(entry.done)} of {len(entry.runs)} {table.over}s finished.")
