@@ -96,7 +96,8 @@ def test_bad_words_are_one_clear_line(capsys, tmp_path):
     given = [f"checkpoint={tmp_path / 'a.pth'}", f"out={tmp_path / 'b'}"]
     assert "source=nets is unknown" in fails(capsys, "import", *given, "source=nets")
     shown = fails(capsys, "import", *given, "source=mmi_unet")
-    assert "570 missing (" in shown and "1 unexpected (a)" in shown
+    # 570 without the counters of three batch norms, which a file may lack
+    assert "567 missing (" in shown and "1 unexpected (a)" in shown
     assert not (tmp_path / "b").exists()
     assert "model=IMPORTED_FILE or run=RUN" in fails(capsys, "export", "out=b")
     assert "source= is missing" in fails(capsys, "export", "out=b", "run=r")
