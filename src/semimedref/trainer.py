@@ -37,8 +37,6 @@ from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
 
-_POLY_POWER = 0.9
-
 
 class Trainer:
     """Trains one method in one run folder."""
@@ -200,7 +198,7 @@ class Trainer:
             left = max(
                 0.0, 1 - (at - config.warmup_epochs) / (config.epochs - config.warmup_epochs)
             )
-            return config.min_lr + (config.lr - config.min_lr) * left**_POLY_POWER
+            return config.min_lr + (config.lr - config.min_lr) * left**config.lr_power
         span = config.cosine_epochs - config.warmup_epochs
         share = (at - config.warmup_epochs) / span
         share = share % 1.0 if config.lr_shape == "restarts" else min(1.0, share)

@@ -25,6 +25,7 @@ class TrainerConfig:
     optimizer: str
     lr: float
     lr_shape: str
+    lr_power: float
     min_lr: float
     weight_decay: float
     warmup_epochs: float
@@ -41,7 +42,7 @@ class TrainerConfig:
         for key in ("steps_per_epoch", "patience"):
             value = getattr(self, key)
             _expect(f"trainer.{key}", value, "null or a number from 1 on", _positive_or_none)
-        for key in ("lr", "min_lr", "weight_decay", "warmup_epochs", "threshold"):
+        for key in ("lr", "lr_power", "min_lr", "weight_decay", "warmup_epochs", "threshold"):
             _expect(f"trainer.{key}", getattr(self, key), "a number from 0 on", _number)
         for key, words in _WORDS.items():
             value = getattr(self, key)

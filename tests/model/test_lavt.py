@@ -291,8 +291,8 @@ def test_a_trunk_for_gray_images_gets_the_mean_of_the_colors(small):
     model, image = small().eval(), torch.rand(2, 1, 96, 96)
     colors = model.normalized(image)
     assert colors.shape == (2, 3, 96, 96)
-    assert torch.equal(model._entered(colors), colors.mean(1, keepdim=True))
-    assert small(_swin())._entered(colors) is colors
+    assert torch.equal(model.image_encoder.adapt(colors), colors.mean(1, keepdim=True))
+    assert small(_swin()).image_encoder.adapt(colors) is colors
     assert small(normalization="z_score").normalized(image).shape == (2, 1, 96, 96)
 
 

@@ -62,8 +62,7 @@ def test_the_size_is_near_the_reported_30_5_million(option):
     assert outputs.shape == (1, 1, 224, 224)
 
 
-def test_it_says_that_it_is_a_reconstruction_and_takes_no_position_token(small):
-    assert small().reconstruction
+def test_it_takes_no_position_token(small):
     assert not small().takes_position_token
 
 

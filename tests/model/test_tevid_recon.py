@@ -8,7 +8,7 @@ from torch import nn
 
 from semimedref.config import build, compose
 from semimedref.errors import UserError
-from semimedref.model.segmenter import Outputs, Segmenter
+from semimedref.model.segmenter import Outputs
 from semimedref.model.tevid_recon import TeViDRecon
 
 SIZES = {"heads": 4, "loss": "native"}
@@ -56,11 +56,6 @@ def test_every_trainable_parameter_receives_a_gradient(published):
     (outputs.logits.sum() + outputs.extra["background"].sum()).backward()
     assert outputs.extra["background"].shape == (2, 1, 224, 224)
     assert all(p.grad is not None for p in published.parameters() if p.requires_grad)
-
-
-def test_it_says_that_it_is_a_reconstruction(small):
-    assert small().reconstruction
-    assert not Segmenter.reconstruction
 
 
 def _code(n, d):

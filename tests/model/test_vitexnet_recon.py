@@ -61,10 +61,6 @@ def test_the_size_is_that_of_the_described_stand_in_without_what_nothing_reads(o
     assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
 
 
-def test_it_says_that_it_is_a_reconstruction(small):
-    assert small().reconstruction
-
-
 def _tgdc(x, words, m):
     """K convolutions one after the other, summed with the weights; twice."""
     b, c, h, w = x.shape

@@ -16,6 +16,7 @@ KINDS = {
     "exact": "a published state dict maps to it tensor by tensor, with the same outputs",
     "reconstruction": "rebuilt from a description: there is no published state dict to compare",
     "control": "asks what can be reached without image or text",
+    "own": "from a configuration folder of yours",
 }
 _PACKAGE = "# @package"
 
@@ -26,7 +27,7 @@ class Option:
 
     Attributes:
         name: as in ``model=NAME``.
-        kind: exact, reconstruction or control.
+        kind: exact, reconstruction, control or own.
         about: the first line of the file.
         target: its class.
         sources: published checkpoints that it takes.
@@ -67,9 +68,16 @@ def options(overrides: Sequence[str] = ()) -> list[Option]:
     for name, file in sorted(files.items()):
         taken = tuple(s for s, target in sources.items() if target and target == targets[name])
         about = _about(file)
-        kind = "control" if "control" in about.split(":")[0].lower() else "reconstruction"
-        found.append(Option(name, "exact" if taken else kind, about, targets[name], taken))
+        found.append(Option(name, _kind(name, about, taken), about, targets[name], taken))
     return found
+
+
+def _kind(name: str, about: str, sources: Sequence[str]) -> str:
+    if sources:
+        return "exact"
+    if name.endswith("_recon"):
+        return "reconstruction"
+    return "control" if "control" in about.split(":")[0].lower() else "own"
 
 
 def option_of(name: str, overrides: Sequence[str] = ()) -> Option:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-
-def dice_loss(logits: Tensor, target: Tensor, *, smooth: float) -> Tensor:
-    """Soft Dice loss of each image, averaged over the batch (sums over all pixels, no squares)."""
-    p, g = logits.sigmoid().flatten(1), target.flatten(1)
-    overlap = (p * g).sum(1)
-    return (1 - (2 * overlap + smooth) / (p.sum(1) + g.sum(1) + smooth)).mean()
+from semimedref.model.losses import dice
 
 
 class SegmentationLoss:
@@ -25,7 +20,7 @@ class SegmentationLoss:
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
         """Loss of logits (B, 1, H, W) against a target of the same shape in [0, 1]."""
         logits = logits.float()
-        loss = dice_loss(logits, target, smooth=self.smooth)
+        loss = dice(logits, target, self.smooth)
         if self.cross_entropy:
             loss = loss + F.binary_cross_entropy_with_logits(logits, target)
         return loss

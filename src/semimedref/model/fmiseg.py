@@ -77,7 +77,7 @@ class FMISeg(Segmenter):
         self.image_encoder, self.image_encoder_2 = image_encoder, image_encoder_2
         self.text_encoder = text_encoder
         self.quantize, self.loss = quantize, loss
-        self.exchange = FrequencyExchange(image_encoder.widths[-1], heads=cross_heads)
+        self.exchange = FFBI(image_encoder.widths[-1], heads=cross_heads)
         sizes = {"kept_tokens": kept_tokens, "self_heads": self_heads, "cross_heads": cross_heads}
         self.low, self.high = (
             GuidedBranch(image_encoder.widths, text_encoder, **sizes) for _ in range(2)
@@ -129,8 +129,8 @@ class FMISeg(Segmenter):
         return self.image_encoder(low), self.image_encoder_2(high)
 
 
-class FrequencyExchange(nn.Module):
-    """FFBI: the deepest maps of both branches look at each other, as they were before."""
+class FFBI(nn.Module):
+    """The deepest maps of both branches look at each other, as they were before."""
 
     def __init__(self, width: int, *, heads: int) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class GuidedBranch(nn.Module):
                 text_width=text_encoder.width,
                 width=width,
             )
-            gate = LanguageGate(width, text, self_heads=self_heads, cross_heads=cross_heads)
+            gate = LFFI(width, text, self_heads=self_heads, cross_heads=cross_heads)
             self.decoder.append(GuidedUp(gate, TwoConvUpBlock(width, after)))
         self.head = SubPixelHead(widths[0])
 
@@ -184,8 +184,8 @@ class GuidedBranch(nn.Module):
         return self.head(x)
 
 
-class LanguageGate(nn.Module):
-    """LFFI: map and words read each other; what they agree on multiplies the map.
+class LFFI(nn.Module):
+    """Map and words read each other; what they agree on multiplies the map.
 
     The product has no residual beside it: where the gate is zero, the map is gone.
     """

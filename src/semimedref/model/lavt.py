@@ -24,7 +24,7 @@ from semimedref.intensity import NORMALIZATIONS
 from semimedref.model.encoders.bert import BertText
 from semimedref.model.encoders.image import ImageEncoder, require_levels
 from semimedref.model.encoders.text import TextEncoder
-from semimedref.model.pixel_word_attention import LanguageGate, PixelWordAttention
+from semimedref.model.pwam import PWAM, LanguageGate
 from semimedref.model.segmenter import LOSSES, Loss, Outputs, Segmenter, TextFeatures, check_choice
 from semimedref.model.swin import Swin
 
@@ -78,7 +78,7 @@ class LAVT(Segmenter):
         self.normalization, self.loss = normalization, loss
         self.class_weights = tuple(class_weights)
         self.fusion = nn.ModuleList(
-            PixelWordAttention(c, text_encoder.width, heads=heads, dropout=dropout) for c in widths
+            PWAM(c, text_encoder.width, heads=heads, dropout=dropout) for c in widths
         )
         self.norms = nn.ModuleList(nn.LayerNorm(c, eps=_EPS) for c in widths)
         # What the last gate would let through goes nowhere.
@@ -109,7 +109,7 @@ class LAVT(Segmenter):
 
     def _fuse(self, image: Tensor, text: TextFeatures) -> list[Tensor]:
         """What the words add at every level: maps (B, C, h, w), normalized."""
-        x = self._entered(image)
+        x = self.image_encoder.adapt(image)
         maps: list[Tensor] = []
         for number, level in enumerate(self.image_encoder.levels):
             x = level(x)
@@ -122,16 +122,10 @@ class LAVT(Segmenter):
                 x = _to_map(tokens + self.gates[number](found), size)
         return maps
 
-    def _entered(self, image: Tensor) -> Tensor:
-        """A trunk for gray images gets the mean of three colors."""
-        if self.image_encoder.channels < image.shape[1]:
-            image = image.mean(1, keepdim=True)
-        return self.image_encoder.adapt(image)
-
     def image_features(self, image: Tensor) -> Tensor:
         """Return the last map (B, C4, H / 32, W / 32) of a text-free pass through the trunk."""
         with self.image_encoder.unremembered():
-            return self.image_encoder(self._entered(image))[-1]
+            return self.image_encoder(image)[-1]
 
     def fused_features(self, image: Tensor, text: TextFeatures) -> Tensor:
         """Return what the words add at the last level, (B, C4, H / 32, W / 32)."""

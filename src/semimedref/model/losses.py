@@ -1,4 +1,4 @@
-"""Losses that networks were published with, on logits; a network's `objective` calls them."""
+"""Segmentation losses on logits: the Dice that all share, and those of single networks."""
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -7,16 +7,17 @@ _SMOOTH = 1e-5
 _NOTHING = 1e-12  # where a class has no pixel, its sum is zero, too
 
 
-def dice(logits: Tensor, target: Tensor) -> Tensor:
+def dice(logits: Tensor, target: Tensor, smooth: float = _SMOOTH) -> Tensor:
     """Soft Dice loss of each image, averaged over the batch (sums over all pixels, no squares).
 
     Args:
         logits: (B, 1, H, W), of any float type.
         target: (B, 1, H, W) in [0, 1].
+        smooth: added to both parts of the ratio.
     """
     p, g = logits.float().sigmoid().flatten(1), target.float().flatten(1)
     overlap = (p * g).sum(1)
-    return (1 - (2 * overlap + _SMOOTH) / (p.sum(1) + g.sum(1) + _SMOOTH)).mean()
+    return (1 - (2 * overlap + smooth) / (p.sum(1) + g.sum(1) + smooth)).mean()
 
 
 def balanced_dice_bce(logits: Tensor, target: Tensor) -> Tensor:

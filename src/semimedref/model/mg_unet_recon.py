@@ -44,7 +44,6 @@ class MGUNetRecon(Segmenter):
         align_weight: of the distance between what is read of the bank and of its written copy.
     """
 
-    reconstruction = True
     takes_position_token = False  # at a test nothing is read, so a token could guide nothing
 
     def __init__(

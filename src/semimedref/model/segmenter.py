@@ -84,13 +84,11 @@ class Segmenter(nn.Module, ABC):
     Attributes:
         normalization: what is done to gray values in [0, 1]: z_score, imagenet or unit.
         takes_position_token: whether a token of ISPG may follow the words.
-        reconstruction: built from a partial description, so not the published network.
     """
 
     text_encoder: nn.Module
     normalization: str = "z_score"
     takes_position_token: bool = True
-    reconstruction: bool = False
 
     @abstractmethod
     def forward(self, image: Tensor, text: TextFeatures) -> Tensor:

@@ -16,8 +16,8 @@ from background. All else is a choice, taken over from RAR, a sibling of the sam
 - convolutions of the up blocks start as He et al. (2015) say, so that words reach the prediction
   before BatchNorm knows any statistics.
 
-Published sizes give 44,994,987 trainable parameters: RAR's 37,887,434, less 3,096 that it never
-uses, and 7,110,649 of a second decoder. The prediction is that of the target decoder.
+Published sizes give 44,994,987 trainable parameters: RAR's 37,887,434, less 3,096 that we take for
+parts without use, and 7,110,649 of a second decoder. The prediction is that of the target decoder.
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ class TeViDRecon(Segmenter):
         heads: heads of the attention to the words.
         loss: native (soft Dice) or shared (that of all networks), of both decoders.
     """
-
-    reconstruction = True
 
     def __init__(
         self,

@@ -40,8 +40,6 @@ class ViTexNetRecon(Segmenter):
         mask_padding: take the mean over real words alone, not over padding too.
     """
 
-    reconstruction = True
-
     def __init__(
         self,
         image_encoder: ImageEncoder,

@@ -38,8 +38,6 @@ OVERRIDES: dict[str, list[str]] = {
     "mg_unet_recon": ["model.width=16", "model.entries=8"],
     "lvit": ["model.width=16", "text_encoder.max_tokens=24"],
 }
-# Trainable parameters (prefixes) that a labeled step need not reach, with the specification's word.
-NO_GRADIENT: dict[str, tuple[str, ...]] = {}
 
 
 @cache

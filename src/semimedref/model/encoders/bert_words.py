@@ -6,7 +6,6 @@ As the package `bert-embedding` gives them, with which LViT reads (Li et al., IE
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from semimedref.errors import UserError
 from semimedref.model.encoders.bert import BertText
-from semimedref.model.encoders.tokenizer import PAD, Token, Tokenizer, WordPieces
+from semimedref.model.encoders.tokenizer import Token, Tokenizer, WordPieces
 from semimedref.model.segmenter import TextFeatures, TextInput
 
 log = logging.getLogger(__name__)
@@ -135,18 +134,9 @@ class BertWords(BertText):
         places = torch.arange(self.max_tokens, device=mask.device)[:, None]
         return ((word[:, None] == places) & inside[:, None]).to(self._tokens.dtype)
 
-    def _tokens_of(self, sentences: Sequence[str]) -> TextInput:
-        for text in sentences:
-            if text not in self._ids:
-                self._ids[text] = self._tokenize(self._filled(text), self.max_pieces)
-                self._warn_if_cut(text)
-        ids = torch.full((len(sentences), self.max_pieces), PAD, dtype=torch.int64)
-        mask = torch.zeros(len(sentences), self.max_pieces, dtype=torch.bool)
-        for i, text in enumerate(sentences):
-            known = self._ids[text]
-            ids[i, : len(known)] = torch.tensor(known)
-            mask[i, : len(known)] = True
-        return TextInput(input_ids=ids, attention_mask=mask, rows=None)
+    @property
+    def _input_length(self) -> int:
+        return self.max_pieces
 
     def _filled(self, text: str) -> str:
         missing = _SHORT - len(text.split())

@@ -36,9 +36,11 @@ class ImageEncoder(nn.Module):
         return len(self.levels) > 0
 
     def adapt(self, image: Tensor) -> Tensor:
-        """Repeat a gray image (B, 1, H, W) if level 0 expects more channels."""
+        """Repeat a gray image (B, 1, H, W) if level 0 expects more channels, or mean colors."""
         if image.shape[1] == self.channels:
             return image
+        if image.shape[1] > self.channels:
+            return image.mean(1, keepdim=True)
         return image.expand(-1, self.channels, -1, -1)
 
     def forward(self, image: Tensor) -> list[Tensor]:

@@ -138,15 +138,24 @@ class TextEncoder(nn.Module, ABC):
     def _tokens_of(self, sentences: Sequence[str]) -> TextInput:
         for text in sentences:
             if text not in self._ids:
-                self._ids[text] = self._tokenize(text, self.max_tokens)
+                self._ids[text] = self._tokenize(self._filled(text), self._input_length)
                 self._warn_if_cut(text)
-        ids = torch.full((len(sentences), self.max_tokens), PAD, dtype=torch.int64)
-        mask = torch.zeros(len(sentences), self.max_tokens, dtype=torch.bool)
+        ids = torch.full((len(sentences), self._input_length), PAD, dtype=torch.int64)
+        mask = torch.zeros(len(sentences), self._input_length, dtype=torch.bool)
         for i, text in enumerate(sentences):
             known = self._ids[text]
             ids[i, : len(known)] = torch.tensor(known)
             mask[i, : len(known)] = True
         return TextInput(input_ids=ids, attention_mask=mask, rows=None)
+
+    @property
+    def _input_length(self) -> int:
+        """How many ids the encoder gets of a sentence."""
+        return self.max_tokens
+
+    def _filled(self, text: str) -> str:
+        """The text that is tokenized."""
+        return text
 
     def _warn_if_cut(self, text: str) -> None:
         length = len(self._tokenize(text, sys.maxsize))

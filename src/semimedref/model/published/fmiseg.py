@@ -14,8 +14,13 @@ from semimedref.model.published.guide_decoder import (
     text_rules,
     up_rules,
 )
-from semimedref.model.published.source import CXR_BERT_RULES, CXR_BERT_UNUSED, Source
-from semimedref.model.segmenter import TextInput
+from semimedref.model.published.source import (
+    CXR_BERT_OVERRIDES,
+    CXR_BERT_RULES,
+    CXR_BERT_UNUSED,
+    Source,
+    read_tokens,
+)
 
 
 def forward(
@@ -30,8 +35,7 @@ def forward(
         input_ids: (B, L).
         attention_mask: (B, L).
     """
-    tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
-    return network.branches(low, high, network.encode_text(tokens))
+    return network.branches(low, high, read_tokens(network, input_ids, attention_mask))
 
 
 def _branch(suffix: str, ours: str) -> tuple[tuple[str, str], ...]:
@@ -75,15 +79,7 @@ _CODES = {r"augment\.vis": "self_code", "vis": "visual_code", "txt": "text_code"
 SOURCE = Source(
     name="fmiseg",
     origin="demoyu123/FMISeg@650eeb3c6cb334a5db29269bab46a8b07f679376",
-    overrides=(
-        "scale=paper",
-        "model=fmiseg",
-        "image_encoder.weights=random",
-        "text_encoder=cxr_bert",
-        "text_encoder.weights=random",
-        "text_encoder.dropout=false",
-        "text_encoder.max_tokens=24",
-    ),
+    overrides=(*CXR_BERT_OVERRIDES, "model=fmiseg"),
     rules=(
         *transformers_rules(r"encoder\.model\.", "image_encoder."),
         *transformers_rules(r"encoder2\.model\.", "image_encoder_2."),

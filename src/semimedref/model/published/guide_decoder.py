@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from semimedref.model.published.convnext import transformers_rules
-from semimedref.model.published.source import CXR_BERT_RULES, CXR_BERT_UNUSED, Source
-from semimedref.model.segmenter import Segmenter, TextInput
+from semimedref.model.published.source import (
+    CXR_BERT_OVERRIDES,
+    CXR_BERT_RULES,
+    CXR_BERT_UNUSED,
+    Source,
+    logits_of_tokens,
+)
 
 STAGES = (16, 8, 4)  # their names of the decoder's levels, coarsest first
 CONVNEXT_UNUSED = (
@@ -14,15 +17,6 @@ CONVNEXT_UNUSED = (
     (r"encoder2?\.project_head\.(weight|bias)", "projection whose result is thrown away"),
 )
 POSITION_UNUSED = ((r".+\.(vis|txt)_pos\.pe", "table of the position code, which is computed"),)
-
-
-def forward(network: Segmenter, image: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-    """Logits (B, 1, H, W) of normalized images (B, 1 or 3, H, W) and tokens (B, L).
-
-    The published network ends in a sigmoid; these are the numbers before it.
-    """
-    tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
-    return network(image, network.encode_text(tokens))
 
 
 def text_rules(theirs: str, ours: str) -> tuple[tuple[str, str], ...]:
@@ -69,15 +63,7 @@ def _level(index: int, stage: int) -> tuple[tuple[str, str], ...]:
 SOURCE = Source(
     name="guide_decoder",
     origin="Junelin2333/LanGuideMedSeg-MICCAI2023@acfd134cf51067a145904d7031b631a6119dbc3f",
-    overrides=(
-        "scale=paper",
-        "model=guide_decoder",
-        "image_encoder.weights=random",
-        "text_encoder=cxr_bert",
-        "text_encoder.weights=random",
-        "text_encoder.dropout=false",
-        "text_encoder.max_tokens=24",
-    ),
+    overrides=(*CXR_BERT_OVERRIDES, "model=guide_decoder"),
     rules=(
         *transformers_rules(r"encoder\.model\.", "image_encoder."),
         *CXR_BERT_RULES,
@@ -85,7 +71,7 @@ SOURCE = Source(
         *head_rules("", ""),
     ),
     unused=(*CXR_BERT_UNUSED, *CONVNEXT_UNUSED, *POSITION_UNUSED),
-    forward=forward,
+    forward=logits_of_tokens,
     tables=tuple(
         (rf"decoder{stage}\.guide_layer\.{theirs}_pos\.pe", f"decoder.{index}.guide.{ours}_code")
         for index, stage in enumerate(STAGES)

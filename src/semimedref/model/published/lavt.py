@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from semimedref.model.published.source import Source
-from semimedref.model.segmenter import Segmenter, TextInput
+from semimedref.model.published.source import Source, read_tokens
+from semimedref.model.segmenter import Segmenter
 
 
 def forward(network: Segmenter, image: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -13,8 +13,7 @@ def forward(network: Segmenter, image: Tensor, input_ids: Tensor, attention_mask
 
     The first channel is the background.
     """
-    tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
-    return network.outputs(image, network.encode_text(tokens)).extra["classes"]
+    return network.outputs(image, read_tokens(network, input_ids, attention_mask)).extra["classes"]
 
 
 _STAGE = r"backbone\.layers\.([0-3])\."

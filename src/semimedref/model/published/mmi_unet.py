@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from semimedref.model.published.convnext import original_rules
-from semimedref.model.published.source import CXR_BERT_RULES, CXR_BERT_UNUSED, Source
-from semimedref.model.segmenter import Segmenter, TextInput
+from semimedref.model.published.source import (
+    CXR_BERT_OVERRIDES,
+    CXR_BERT_RULES,
+    CXR_BERT_UNUSED,
+    Source,
+    logits_of_tokens,
+)
 
 _WITHOUT_USE = "level 4's text branch, whose result is thrown away"
-
-
-def forward(network: Segmenter, image: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-    """Logits (B, 1, H, W) of normalized images (B, 1 or 3, H, W) and tokens (B, L).
-
-    The published network ends in a sigmoid; these are the numbers before it.
-    """
-    tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
-    return network(image, network.encode_text(tokens))
 
 
 def _fusion(level: int) -> tuple[tuple[str, str], ...]:
@@ -53,14 +47,7 @@ def _decode(level: int) -> tuple[tuple[str, str], ...]:
 SOURCE = Source(
     name="mmi_unet",
     origin="nguyenpbui/MMI-UNet@f5dc3eab5d4cfc148a1377943cbc6192b20edde5",
-    overrides=(
-        "scale=paper",
-        "model=mmi_unet",
-        "image_encoder.weights=random",
-        "text_encoder=cxr_bert",
-        "text_encoder.weights=random",
-        "text_encoder.dropout=false",
-    ),
+    overrides=(*CXR_BERT_OVERRIDES, "model=mmi_unet"),
     rules=(
         *original_rules("image_encoder."),
         *CXR_BERT_RULES,
@@ -75,5 +62,5 @@ SOURCE = Source(
         (r"fusion4\.fusion_t\..+", _WITHOUT_USE),
         (r"fusion4\.linear2\..+", _WITHOUT_USE),
     ),
-    forward=forward,
+    forward=logits_of_tokens,
 )

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
+from semimedref.model.segmenter import Segmenter, TextFeatures, TextInput
+
 # Of CXR-BERT-specialized in a Lightning checkpoint; the networks read the last hidden state alone.
 CXR_BERT_RULES = ((r"text_encoder\.model\.bert\.(.+)", r"text_encoder.bert.\1"),)
 CXR_BERT_UNUSED = (
@@ -14,6 +18,15 @@ CXR_BERT_UNUSED = (
     (r"text_encoder\.model\.cls_projection_head\..+", "projection of [CLS]"),
     (r"text_encoder\.model\.bert\.embeddings\.position_ids", "counted, not learned"),
     (r"text_encoder\.project_head\..+", "projection whose result is thrown away"),
+)
+# The published size of networks on ConvNeXt and CXR-BERT, with weights that are then overwritten.
+CXR_BERT_OVERRIDES = (
+    "scale=paper",
+    "image_encoder.weights=random",
+    "text_encoder=cxr_bert",
+    "text_encoder.weights=random",
+    "text_encoder.dropout=false",
+    "text_encoder.max_tokens=24",
 )
 # What training scripts leave in any checkpoint.
 _ANYWHERE = (
@@ -70,3 +83,19 @@ def _renamed(key: str, rules: Iterable[tuple[str, str]]) -> str | None:
         if match:
             return match.expand(name)
     return None
+
+
+def logits_of_tokens(
+    network: Segmenter, image: Tensor, input_ids: Tensor, attention_mask: Tensor
+) -> Tensor:
+    """Logits (B, 1, H, W) of normalized images (B, 1 or 3, H, W) and tokens (B, L).
+
+    The published networks end in a sigmoid; these are the numbers before it.
+    """
+    return network(image, read_tokens(network, input_ids, attention_mask))
+
+
+def read_tokens(network: Segmenter, input_ids: Tensor, attention_mask: Tensor) -> TextFeatures:
+    """What the network's text encoder makes of tokens (B, L)."""
+    mask = attention_mask.bool()
+    return network.encode_text(TextInput(input_ids=input_ids, attention_mask=mask, rows=None))

@@ -6,8 +6,13 @@ import torch
 from torch import Tensor
 
 from semimedref.model.published.convnext import transformers_rules
-from semimedref.model.published.source import CXR_BERT_RULES, CXR_BERT_UNUSED, Source
-from semimedref.model.segmenter import TextInput
+from semimedref.model.published.source import (
+    CXR_BERT_OVERRIDES,
+    CXR_BERT_RULES,
+    CXR_BERT_UNUSED,
+    Source,
+    read_tokens,
+)
 from semimedref.model.textmoe_seg import TextMoESeg
 
 
@@ -22,9 +27,8 @@ def forward(
 
     The published network ends in a sigmoid; these are the numbers before it.
     """
-    tokens = TextInput(input_ids=input_ids, attention_mask=attention_mask.bool(), rows=None)
     of_each = torch.as_tensor(dataset_id, device=image.device).reshape(-1).expand(len(image))
-    return network.channels(image, network.encode_text(tokens), of_each)
+    return network.channels(image, read_tokens(network, input_ids, attention_mask), of_each)
 
 
 def _block(index: int) -> tuple[tuple[str, str], ...]:
@@ -45,14 +49,7 @@ def _block(index: int) -> tuple[tuple[str, str], ...]:
 SOURCE = Source(
     name="textmoe_seg",
     origin="jgfiuuuu/TextMoE@4f9be857b45e0a157e7c01152a2cc39239beaefe",
-    overrides=(
-        "scale=paper",
-        "model=textmoe_seg",
-        "image_encoder.weights=random",
-        "text_encoder=cxr_bert",
-        "text_encoder.weights=random",
-        "text_encoder.dropout=false",
-    ),
+    overrides=(*CXR_BERT_OVERRIDES, "model=textmoe_seg"),
     rules=(
         *transformers_rules(r"encoder\.model\.", "image_encoder."),
         *CXR_BERT_RULES,

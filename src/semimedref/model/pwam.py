@@ -11,8 +11,8 @@ _HIDDEN = -1e4  # score of a padded word
 _EPS = 1e-5
 
 
-class PixelWordAttention(nn.Module):
-    """PWAM: every place reads the words, and what it reads is multiplied with what it shows."""
+class PWAM(nn.Module):
+    """Every place reads the words, and what it reads is multiplied with what it shows."""
 
     def __init__(self, width: int, text_width: int, *, heads: int, dropout: float) -> None:
         super().__init__()
