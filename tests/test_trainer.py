@@ -173,14 +173,15 @@ def test_a_broken_loss_never_reaches_a_checkpoint(make_trainer):
         assert all(math.isfinite(float(v)) for v in state["sums"].values())
 
 
-def test_a_method_sees_the_labeled_pool_before_training(make_trainer, monkeypatch):
+def test_a_method_sees_the_pools_before_training(make_trainer, monkeypatch):
     from semimedref.method.supervised import Supervised
 
     seen = []
-    monkeypatch.setattr(Supervised, "begin", lambda self, labeled: seen.append(labeled))
+    monkeypatch.setattr(Supervised, "begin", lambda self, *pools: seen.extend(pools))
     trainer = make_trainer("method=supervised", "ratio=15pct")
-    assert seen == [trainer.data.labeled.pool]
+    assert seen[0] is trainer.data.labeled.pool
     assert len(seen[0]) == 30 and seen[0].masks
+    assert len(seen[1]) == 170 and not seen[1].masks
 
 
 def test_a_lost_gradient_is_an_error_where_something_should_learn(make_trainer):

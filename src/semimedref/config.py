@@ -105,6 +105,8 @@ def signed(plain: dict[str, Any]) -> dict[str, Any]:
     """The part of a resolved configuration that decides the result."""
     history = _history()
     node = _strip({key: plain[key] for key in SIGNED})
+    if plain.get("needs"):  # what it starts from decides, too
+        node["needs"] = _strip(plain["needs"])
     node["image_side"] = plain["scale"]["image_side"]  # of the images, whatever the network says
     if history["training"] > 1:
         node["training"] = history["training"]

@@ -35,6 +35,10 @@ _TRIES, _PAUSE = 5, 0.06  # ``status`` holds a shared lock for an instant
 _HELD: set[int] = set()
 
 
+class HeldError(UserError):
+    """Another process has the folder."""
+
+
 @dataclass(frozen=True)
 class Owner:
     """A process that has a run folder."""
@@ -176,10 +180,10 @@ def _clock(folder: Path) -> float:
         probe.unlink(missing_ok=True)
 
 
-def _busy(folder: Path, other: Owner | None) -> UserError:
+def _busy(folder: Path, other: Owner | None) -> HeldError:
     log_file = folder / "train.log"
     hint = f"{log_file} shows its progress" if log_file.exists() else "wait for it, or end it"
-    return UserError(
+    return HeldError(
         f"{folder.name} is being worked on already by {other or 'another process'}: {hint}"
     )
 

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semimedref import config
+from semimedref import config, needs
 from semimedref.combinations import check_combination
 from semimedref.errors import UserError
 from semimedref.folder import STOPPED, RunFolder, refuse_without_weights
 from semimedref.owner import Owner, check
 from semimedref.search.watch import Stopped, Watch
 from semimedref.tracking import open_mirror
+from semimedref.trainer_config import TrainerConfig
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from semimedref.hardware import Hardware
     from semimedref.method.contract import Method
     from semimedref.trainer import Trainer
-    from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +45,9 @@ def run(cfg: DictConfig) -> float:
     folder.check_same(config.signed(plain))
     if folder.result() is not None:
         return _finished(folder)
-    with folder.locked() as me, folder.logging():
+    with folder.locked() as me:
         if folder.result() is not None:  # another process finished it meanwhile
             return _finished(folder)
-        watch = Watch.open(folder.path, plain)
         folder.clear_failure()
         folder.write_json(
             "run.json",
@@ -62,18 +61,32 @@ def run(cfg: DictConfig) -> float:
                 "created": time.time(),
             },
         )
-        mirror = open_mirror(folder.path, plain)
-        mirror.notify()
         try:
-            result = _train_and_test(cfg, plain, folder, me, watch.after(mirror.notify))
-        except Stopped as stop:  # by a search; the same run without it goes on from here
-            log.info("%s: %s", stop, folder.path / STOPPED)
-            return stop.value
+            start = needs.trained(cfg, run)
         except Exception as error:
             folder.write_failure(str(error), traceback.format_exc())
             raise
-        finally:
-            mirror.close()
+        with folder.logging():
+            return _run(cfg, plain, folder, me, start)
+
+
+def _run(
+    cfg: DictConfig, plain: dict[str, Any], folder: RunFolder, me: Owner, start: dict[str, Path]
+) -> float:
+    """Train in a folder that this process holds, from the runs in further folders."""
+    watch = Watch.open(folder.path, plain)
+    mirror = open_mirror(folder.path, plain)
+    mirror.notify()
+    try:
+        result = _train_and_test(cfg, plain, folder, me, watch.after(mirror.notify), start)
+    except Stopped as stop:  # by a search; the same run without it goes on from here
+        log.info("%s: %s", stop, folder.path / STOPPED)
+        return stop.value
+    except Exception as error:
+        folder.write_failure(str(error), traceback.format_exc())
+        raise
+    finally:
+        mirror.close()
     return float(result["test"][_selects(result)])
 
 
@@ -96,6 +109,7 @@ def _train_and_test(
     folder: RunFolder,
     me: Owner,
     on_epoch: Any,  # noqa: ANN401
+    start: dict[str, Path],
 ) -> dict[str, Any]:
     from semimedref import checkpoint
     from semimedref.environment import reset_peak_memory
@@ -104,6 +118,8 @@ def _train_and_test(
     reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
     parts = Parts.build(cfg)
+    for name, other in start.items():
+        parts.method.start_from(name, needs.weights_of(other))
     trainer = parts.trainer(folder.path, on_epoch, guard=lambda: check(folder.path, me))
     best = trainer.fit()
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
@@ -156,15 +172,11 @@ class Parts:
         from semimedref.trainer import Trainer
 
         cfg = self.cfg
-        labeled, unlabeled = self.dataset.labeled_places(
-            fraction=cfg.ratio.fraction, split_seed=cfg.ratio.split_seed
-        )
-        self.dataset.prepare(labeled)
-        log.info("%d labeled and %d unlabeled images", len(labeled), len(unlabeled))
+        labeled, unlabeled = self._training_places()
         return Trainer(
-            trainer_config(cfg),
+            TrainerConfig.read(cfg.trainer),
             method=self.method,
-            labeled=self.pool("train", labeled),
+            labeled=self.pool("train", labeled, masks=self.method.reads_masks),
             unlabeled=self.pool("train", unlabeled, masks=False),
             valid=self._reading("valid", Axis(removal=self.method.removal_valid))[0],
             seed=cfg.seed.value,
@@ -173,6 +185,18 @@ class Parts:
             on_epoch=on_epoch,
             guard=guard,
         )
+
+    def _training_places(self) -> tuple[list[int], list[int]]:
+        """Of the images with and without a mask; a method that reads none has all in one pool."""
+        if not self.method.reads_masks:
+            self.dataset.prepare([])
+            return list(range(len(self.dataset.split("train")))), []
+        labeled, unlabeled = self.dataset.labeled_places(
+            fraction=self.cfg.ratio.fraction, split_seed=self.cfg.ratio.split_seed
+        )
+        self.dataset.prepare(labeled)
+        log.info("%d labeled and %d unlabeled images", len(labeled), len(unlabeled))
+        return labeled, unlabeled
 
     def counts(self, split: str, *, weights: str = "student", texts: str = "true") -> Any:  # noqa: ANN401
         """Counts (N, 3) on a split, with its own or with shuffled sentences."""
@@ -252,20 +276,9 @@ class Parts:
         write_overlays(folder.path / "overlays", self, table)
 
 
-def trainer_config(cfg: DictConfig) -> TrainerConfig:
-    """The loop's numbers, checked."""
-    from semimedref.trainer_config import TrainerConfig
-
-    known = TrainerConfig.__dataclass_fields__
-    unknown = [key for key in cfg.trainer if key not in known]
-    if unknown:
-        raise UserError(f"trainer.{unknown[0]} is unknown: expected {', '.join(known)}")
-    return TrainerConfig(**cfg.trainer)
-
-
 def _check(cfg: DictConfig) -> None:
     """Refuse what can be refused before anything is built."""
-    trainer_config(cfg)
+    TrainerConfig.read(cfg.trainer)
     if cfg.overlays not in ("synthetic", "always", "never"):
         raise UserError(f"overlays={cfg.overlays}: expected synthetic, always or never")
     seed = cfg.seed.value

@@ -23,16 +23,18 @@ from torch import Tensor
 
 from semimedref import checkpoint
 from semimedref import seed as seeds
-from semimedref.dataset.loaders import Pool, Stream, TrainingSteps, steps_per_epoch
+from semimedref.dataset.loaders import Pool, Stream, TrainingSteps
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.evaluate import measure_pool, prepare, scores_of, selecting
 from semimedref.files import write_atomic
 from semimedref.hardware import Hardware
 from semimedref.interrupt import Interrupts
+from semimedref.learning_rate import learning_rate
 from semimedref.method.contract import Method
 from semimedref.method.schedule import Progress
 from semimedref.progress import EpochBar
+from semimedref.stages import Stages
 from semimedref.trainer_config import TrainerConfig
 
 log = logging.getLogger(__name__)
@@ -58,23 +60,23 @@ class Trainer:
         self.config, self.method, self.valid = config, method, valid
         self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
         self.guard = guard or (lambda: None)  # raises where another process has the folder now
-        self.steps_per_epoch = _epoch_length(config, method, len(labeled), len(unlabeled))
+        self.stages = Stages(method.stages, config.epochs)
+        self.steps_per_epoch = config.epoch_length(
+            len(labeled), len(unlabeled), uses_unlabeled=method.uses_unlabeled
+        )
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
-        method.begin(labeled)
+        method.begin(labeled, unlabeled)
         method.to(hardware.device)
-        groups = method.parameter_groups()
-        self.learns = any(group["params"] for group in groups)  # an atlas has no parameter
-        optimizer = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
-        self.optimizer = optimizer(
-            groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True
-        )
+        self.optimizer = self._new_optimizer()
+        learning = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.learns = len(learning) > 0  # an atlas has no parameter
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
         self.selects = selecting(method, valid)
         self.score = f"val/{self.selects}"  # decides which epoch is the best
-        self.best = {"epoch": 0, self.score: -1.0, "mark": -1.0, "mark_epoch": 0}
+        self.best = self._nothing_yet()
         self.sums: dict[str, Tensor] = {}  # of each loss in this epoch, and how often it came
         self.counts: dict[str, int] = {}
         self.elapsed = 0.0
@@ -92,14 +94,14 @@ class Trainer:
         saved_at = time.monotonic()
         bar = EpochBar(self.steps_per_epoch)
         with Interrupts() as interrupts:
-            for micro_batches in loader if not self._stops_early() else ():
+            for micro_batches in loader if not self._is_over() else ():
                 self._optimize(micro_batches)
                 bar.advance(self.step, self.config.epochs)
                 self.elapsed = time.monotonic() - started
                 if self.step % self.steps_per_epoch == 0:
                     self._finish_epoch()
                     saved_at = time.monotonic()
-                    if self._stops_early():
+                    if self._is_over():
                         break
                 elif time.monotonic() - saved_at > self.hardware.save_seconds:
                     self._save()
@@ -189,32 +191,47 @@ class Trainer:
         return measure_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
 
     def learning_rate(self, step: int) -> float:
-        """Linear warm-up, then a cosine or a power, updated each step or each epoch."""
-        config, at = self.config, step / self.steps_per_epoch
-        if at < config.warmup_epochs:
-            return config.lr * (step + 1) / (config.warmup_epochs * self.steps_per_epoch)
-        at = math.floor(at) if config.lr_update == "epoch" else at
-        if config.lr_shape == "poly":
-            left = max(
-                0.0, 1 - (at - config.warmup_epochs) / (config.epochs - config.warmup_epochs)
-            )
-            return config.min_lr + (config.lr - config.min_lr) * left**config.lr_power
-        span = config.cosine_epochs - config.warmup_epochs
-        share = (at - config.warmup_epochs) / span
-        share = share % 1.0 if config.lr_shape == "restarts" else min(1.0, share)
-        return config.min_lr + (config.lr - config.min_lr) * (1 + math.cos(math.pi * share)) / 2
+        """Of a step of the stage that is on; each stage has the whole curve, over its share."""
+        since = step - self.stages.start * self.steps_per_epoch
+        return learning_rate(self.config, since, self.steps_per_epoch, self.stages.share())
 
     @property
     def progress(self) -> Progress:
-        """Where training stands."""
-        return Progress(self.step, self.steps_per_epoch, self.total_steps)
+        """Where training stands in its stage."""
+        start = self.stages.start * self.steps_per_epoch
+        total = self.stages.epochs * self.steps_per_epoch
+        return Progress(self.step - start, self.steps_per_epoch, total, self.stages.name)
 
-    def _stops_early(self) -> bool:
-        epoch = self.step // self.steps_per_epoch
-        config = self.config
-        if config.patience is None or epoch < config.min_epochs:
+    def _is_over(self) -> bool:
+        """Whether training is; where a stage is and another follows, that one begins."""
+        epoch, within = divmod(self.step, self.steps_per_epoch)
+        if within or not (self.stages.over(epoch) or self._stops_early(epoch)):
             return False
-        return epoch - self.best["mark_epoch"] >= config.patience
+        if self.stages.is_last:
+            return True
+        best = checkpoint.load(self.folder / "best.pt")
+        self.method.load_weights(checkpoint.pick(best, "weights"))
+        self.stages.advance(epoch)
+        log.info("stage %s begins with epoch %d of the one before", self.stages.name, best["epoch"])
+        self.method.enter(self.stages.name)
+        self.optimizer, self.best = self._new_optimizer(), self._nothing_yet()
+        self._save()
+        return False
+
+    def _stops_early(self, epoch: int) -> bool:
+        config = self.config
+        if config.patience is None or epoch - self.stages.start < config.min_epochs:
+            return False
+        return epoch - max(self.best["mark_epoch"], self.stages.start) >= config.patience
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        config, groups = self.config, self.method.parameter_groups()
+        kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
+        return kind(groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True)
+
+    def _nothing_yet(self) -> dict[str, Any]:
+        """No epoch is the best one."""
+        return {"epoch": 0, self.score: -1.0, "mark": -1.0, "mark_epoch": 0}
 
     def _autocast(self) -> Any:  # noqa: ANN401 - either of two context managers
         if self.config.precision == "fp32":
@@ -246,6 +263,7 @@ class Trainer:
         rows = self.step // self.steps_per_epoch
         state = {
             "step": self.step,
+            "stage": self.stages.state(),
             "rows": rows,
             "best": dict(self.best),
             "sums": {k: v.cpu() for k, v in self.sums.items()},
@@ -268,6 +286,7 @@ class Trainer:
         state = checkpoint.load(path)
         device = self.hardware.device
         self.step = checkpoint.pick(state, "step")
+        self.stages.load_state(state.get("stage") or self.stages.state())  # none: an older file
         self.best, self.elapsed, self.counts = state["best"], state["elapsed"], state["counts"]
         self.sums = {k: v.to(device) for k, v in state["sums"].items()}
         self.method.load_state_dict(state["method"])
@@ -277,12 +296,3 @@ class Trainer:
         kept = rows.read_text().splitlines(keepends=True)[: state["rows"]] if rows.exists() else []
         write_atomic(rows, "".join(kept))
         log.info("continues at step %d of %d", self.step, self.total_steps)
-
-
-def _epoch_length(config: TrainerConfig, method: Method, labeled: int, unlabeled: int) -> int:
-    if config.steps_per_epoch is not None:
-        return config.steps_per_epoch
-    other = 0 if config.steps == "native" and not method.uses_unlabeled else unlabeled
-    return steps_per_epoch(
-        labeled, other, batch_size=config.batch_size, accumulate=config.accumulate
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,26 @@ class TrainerConfig:
     clip_norm: float | None
     precision: str
     threshold: float
+
+    @classmethod
+    def read(cls, group: Mapping[str, Any]) -> TrainerConfig:
+        """From the group ``trainer`` of a configuration."""
+        known = cls.__dataclass_fields__
+        unknown = [key for key in group if key not in known]
+        if unknown:
+            raise UserError(f"trainer.{unknown[0]} is unknown: expected {', '.join(known)}")
+        return cls(**group)
+
+    def epoch_length(self, labeled: int, unlabeled: int, *, uses_unlabeled: bool) -> int:
+        """Optimizer steps of an epoch over so many images."""
+        from semimedref.dataset.loaders import steps_per_epoch
+
+        if self.steps_per_epoch is not None:
+            return self.steps_per_epoch
+        other = 0 if self.steps == "native" and not uses_unlabeled else unlabeled
+        return steps_per_epoch(
+            labeled, other, batch_size=self.batch_size, accumulate=self.accumulate
+        )
 
     def __post_init__(self) -> None:
         """Refuse numbers and words that cannot be meant."""

@@ -42,7 +42,7 @@ class AtlasMethod(Supervised):
         super().__init__(model=model, views=_AsTheyAre(), loss=loss, text_dropout=False)
         self.thresholds = list(thresholds)
 
-    def begin(self, labeled: Pool) -> None:
+    def begin(self, labeled: Pool, unlabeled: Pool) -> None:
         """Count the masks; a resumed run counts them again."""
         batches = labeled.batches(_READ_AT_ONCE)
         self.student.collect((batch.mask, batch.position) for batch in batches)

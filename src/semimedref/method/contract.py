@@ -27,6 +27,8 @@ class Method(Protocol):
         axes: further evaluations of the test set, each with ``route`` and ``removal``.
         removal_key: what decides whose positions an evaluation removes.
         removal_valid: share of the validation sentences without positions.
+        stages: shares of the epochs by the name of each stage, in order; empty: there is one.
+        reads_masks: whether its labeled images come with their masks.
     """
 
     draws: int
@@ -38,6 +40,8 @@ class Method(Protocol):
     axes: Sequence[Mapping[str, Any]]
     removal_key: str
     removal_valid: float
+    stages: Mapping[str, float]
+    reads_masks: bool
 
     def to(self, device: object) -> Method:
         """Move every network to the device."""
@@ -59,8 +63,16 @@ class Method(Protocol):
         """Sentences for the text encoder, on the host; None if none are read."""
         ...
 
-    def begin(self, labeled: Pool) -> None:
-        """See the whole labeled pool, once before training; a resumed run begins again."""
+    def start_from(self, name: str, weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Take over the best weights of a run that the configuration names under ``needs``."""
+        ...
+
+    def begin(self, labeled: Pool, unlabeled: Pool) -> None:
+        """See the whole pools, once before training; a resumed run begins again."""
+        ...
+
+    def enter(self, stage: str) -> None:
+        """A further stage begins: the best weights of the one before are loaded."""
         ...
 
     def edit_labeled(self, batch: Batch) -> Batch:

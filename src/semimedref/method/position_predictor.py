@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -60,6 +61,8 @@ class PositionStudy:
     routes: tuple[str, ...] = ()
     axes: Sequence[Mapping[str, Any]] = ()
     removal_key, removal_valid = "image_id", 0.0
+    stages: Mapping[str, float] = MappingProxyType({})
+    reads_masks = True
 
     def __init__(
         self,
@@ -113,7 +116,11 @@ class PositionStudy:
     def prepare_text(self, sentences: Sequence[str]) -> None:
         """Nothing is read."""
 
-    def begin(self, labeled: Pool) -> None:
+    def start_from(self, name: str, weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """No other run is needed."""
+        raise AssertionError(f"{type(self).__name__} takes nothing over from a run '{name}'")
+
+    def begin(self, labeled: Pool, unlabeled: Pool) -> None:
         """Negatives over positives of each region, clipped, weigh its positive labels."""
         positions = labeled.split.positions[list(labeled.places)]
         self.positive_weight = positive_weight(
@@ -121,6 +128,9 @@ class PositionStudy:
             lowest=self.lowest_weight,
             highest=self.highest_weight,
         )
+
+    def enter(self, stage: str) -> None:
+        """There is one stage."""
 
     def edit_labeled(self, batch: Batch) -> Batch:
         """Nothing is read."""

@@ -9,11 +9,15 @@ from semimedref.errors import UserError
 
 @dataclass(frozen=True)
 class Progress:
-    """The optimizer step about to be taken (from 0), and how many make an epoch and the whole."""
+    """The optimizer step about to be taken (from 0), and how many make an epoch and the whole.
+
+    Where a method has stages, these are the steps of the stage that is on.
+    """
 
     step: int
     steps_per_epoch: int
     total_steps: int
+    stage: str = ""
 
 
 class Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,8 @@ class Supervised:
     routes: tuple[str, ...] = ()
     axes: Sequence[Mapping[str, Any]] = ()
     removal_key, removal_valid = "image_id", 0.0
+    stages: Mapping[str, float] = MappingProxyType({})
+    reads_masks = True
 
     def __init__(
         self, *, model: Segmenter, views: Views, loss: SegmentationLoss, text_dropout: bool
@@ -61,8 +64,15 @@ class Supervised:
         """Sentences for the student's text encoder."""
         return self.student.prepare_text(sentences)
 
-    def begin(self, labeled: Pool) -> None:
-        """Nothing is learned from the labeled images as a whole."""
+    def start_from(self, name: str, weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """No other run is needed."""
+        raise AssertionError(f"{type(self).__name__} takes nothing over from a run '{name}'")
+
+    def begin(self, labeled: Pool, unlabeled: Pool) -> None:
+        """Nothing is learned from the images as a whole."""
+
+    def enter(self, stage: str) -> None:
+        """Nothing changes but the images that are read."""
 
     def edit_labeled(self, batch: Batch) -> Batch:
         """Labeled sentences are read as they are."""
