@@ -57,6 +57,7 @@ class Experiment:
     cost: tuple[str, ...] = ()  # numbers that are counted from each row's network, trained or not
     overhead: str | None = None  # the row whose cost is also shown as what it adds
     ladder: bool = False  # each row adds a part to the row before: test every step too
+    controls: tuple[str, ...] = ()  # rows of a ladder that are no step of it
     comparisons: tuple[tuple[str, str], ...] = ()  # rows to test, each with its reference
     rows: tuple[str, ...] = ()  # every row in order, those without cells too
     paper: str | None = None  # the paper's table that stands beside it
@@ -103,6 +104,7 @@ def expand(overrides: list[str]) -> Experiment:
         cost=tuple(table.get("cost") or ()),
         overhead=table.get("overhead"),
         ladder=bool(table.get("ladder")),
+        controls=tuple(str(row) for row in table.get("controls") or ()),
         comparisons=tuple((str(a), str(b)) for a, b in table.get("comparisons") or ()),
         rows=tuple(str(row) for row in base.hydra.sweeper.rows),
         paper=table.get("paper"),

@@ -6,36 +6,14 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from semimedref.model.published.catalog import published_names, source_of
-from semimedref.model.segmenter import TextFeatures
 
 
 def published_weights(network, name):
     """The network's tensors by the names of the published checkpoint."""
     theirs = published_names(source_of(name))
     return {theirs[key]: x for key, x in network.state_dict().items() if key in theirs}
-
-
-def randomize(model):
-    """Give norms, BatchNorm statistics, biases and scales values that hide no slip."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.normal_(module.running_mean, std=0.3)
-            nn.init.uniform_(module.running_var, 0.5, 2)
-    for key, p in model.named_parameters():
-        if p.dim() < 2 and not key.startswith("text_encoder."):
-            nn.init.normal_(p, mean=0.5, std=0.5)
-
-
-def words(batch, width, tokens=24, device=None):
-    """Features of a made-up sentence."""
-    return TextFeatures(
-        tokens=torch.randn(batch, tokens, width, device=device),
-        mask=torch.arange(tokens, device=device).expand(batch, -1) < 15,
-        pooled=torch.randn(batch, width, device=device),
-    )
 
 
 def _norm(w, key, x):

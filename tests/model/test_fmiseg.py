@@ -2,7 +2,8 @@ from itertools import chain
 
 import pytest
 import torch
-from guided_twin import fmiseg, published_weights, randomize, words
+from guided_twin import fmiseg, published_weights
+from made_up import randomize, size, words
 from torch import nn
 
 from semimedref.config import build, compose
@@ -49,22 +50,18 @@ def small(option):
     return build
 
 
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
 def test_published_size_has_the_published_parameter_counts(published):
-    assert _size(published.image_encoder) == _size(published.image_encoder_2) == 27_818_592
-    assert _size(published.exchange) == 4_724_736
+    assert size(published.image_encoder) == size(published.image_encoder_2) == 27_818_592
+    assert size(published.exchange) == 4_724_736
     for branch in (published.low, published.high):
-        assert [_size(block) for block in branch.decoder] == [17_595_481, 4_553_773, 1_216_546]
-        assert [_size(branch.head.conv), _size(branch.head.out)] == [332_160, 25]
+        assert [size(block) for block in branch.decoder] == [17_595_481, 4_553_773, 1_216_546]
+        assert [size(branch.head.conv), size(branch.head.out)] == [332_160, 25]
     gate = published.low.decoder[0].guide
-    assert sum(map(_size, (gate.self_attention, gate.before_self, gate.after_self))) == 2_365_440
-    assert _size(gate.visual_attention) == _size(gate.word_attention) == 2_362_368
-    assert _size(gate.text) == 591_192
-    assert _size(gate.visual_ffn) == _size(gate.word_ffn) == 2_361_600
-    assert _size(gate.agreement) == 19_200
+    assert sum(map(size, (gate.self_attention, gate.before_self, gate.after_self))) == 2_365_440
+    assert size(gate.visual_attention) == size(gate.word_attention) == 2_362_368
+    assert size(gate.text) == 591_192
+    assert size(gate.visual_ffn) == size(gate.word_ffn) == 2_361_600
+    assert size(gate.agreement) == 19_200
 
 
 def test_every_trainable_parameter_receives_a_gradient(published):

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from guided_twin import guide_decoder, published_weights, randomize, words
-from torch import nn
+from guided_twin import guide_decoder, published_weights
+from made_up import randomize, size, words
 
 from semimedref.config import compose
 from semimedref.errors import UserError
@@ -35,16 +35,12 @@ def small(option):
     return build
 
 
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
 def test_published_size_has_the_published_parameter_counts(published):
-    assert _size(published.image_encoder) == 27_818_592
-    assert _size(published.text_encoder) == 108_891_648
-    assert [_size(block) for block in published.decoder] == [10_484_569, 2_772_397, 768_802]
+    assert size(published.image_encoder) == 27_818_592
+    assert size(published.text_encoder) == 108_891_648
+    assert [size(block) for block in published.decoder] == [10_484_569, 2_772_397, 768_802]
     parts = [
-        [_size(part) for part in (g.self_attention, g.cross_attention, g.text)]
+        [size(part) for part in (g.self_attention, g.cross_attention, g.text)]
         for g in (block.guide for block in published.decoder)
     ]
     assert parts == [
@@ -53,9 +49,9 @@ def test_published_size_has_the_published_parameter_counts(published):
         [148_224, 148_224, 147_873],
     ]
     ups = [block.up for block in published.decoder]
-    assert [_size(up.up) for up in ups] == [1_179_648, 294_912, 73_728]
-    assert [_size(up) - _size(up.up) for up in ups] == [3_982_848, 996_096, 249_216]
-    assert [_size(published.head.conv), _size(published.head.out)] == [332_160, 25]
+    assert [size(up.up) for up in ups] == [1_179_648, 294_912, 73_728]
+    assert [size(up) - size(up.up) for up in ups] == [3_982_848, 996_096, 249_216]
+    assert [size(published.head.conv), size(published.head.out)] == [332_160, 25]
 
 
 def test_every_trainable_parameter_receives_a_gradient(published):

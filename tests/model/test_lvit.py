@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from lvit_twin import Twin
+from made_up import size
 from torch import nn
 
 from semimedref.errors import UserError
@@ -53,10 +54,6 @@ def _full() -> LViT:
 
 def _text(tokens: torch.Tensor) -> TextFeatures:
     return TextFeatures(tokens, torch.ones(tokens.shape[:2], dtype=torch.bool), tokens.mean(1))
-
-
-def _size(*modules: nn.Module) -> int:
-    return sum(p.numel() for module in modules for p in module.parameters())
 
 
 def _randomize(model: nn.Module, seed: int = 0) -> nn.Module:
@@ -124,24 +121,24 @@ def test_published_size_equals_the_twin():
 
 
 def test_published_size_has_the_published_parameter_counts(full):
-    assert _size(full) == 39_933_345 - 10_025_312 == 29_908_033
-    assert _size(full.stem) == 3 * 64 * 9 + 64 + 128
-    assert [_size(b) for b in full.down] == [221_952, 886_272, 3_542_016, 4_721_664]
-    assert [_size(c) for c in full.text] == [1_180_160, 393_472, 98_432, 24_640]
-    assert _size(full.text_tokens) == 196 * 10 * 3 + 3 * 196
+    assert size(full) == 39_933_345 - 10_025_312 == 29_908_033
+    assert size(full.stem) == 3 * 64 * 9 + 64 + 128
+    assert [size(b) for b in full.down] == [221_952, 886_272, 3_542_016, 4_721_664]
+    assert [size(c) for c in full.text] == [1_180_160, 393_472, 98_432, 24_640]
+    assert size(full.text_tokens) == 196 * 10 * 3 + 3 * 196
     patches = [c * c * k * k + c + 196 * c for c, k in ((64, 16), (128, 8), (256, 4), (512, 2))]
-    assert [_size(e) for e in full.embeddings] == patches
+    assert [size(e) for e in full.embeddings] == patches
     blocks = [12 * c * c + 13 * c for c in (64, 128, 256, 512)]
     for branch in (full.down_blocks, full.up_blocks):
-        assert [_size(b) for b in branch] == blocks
-    assert [_size(c) for c in full.down_convs] == [24_768, 98_688, 393_984]
-    assert [_size(c) for c in full.up_convs] == [24_768, 98_688, 393_984]
-    assert [_size(r) for r in full.reconstruct] == [c * c + 3 * c for c in (64, 128, 256, 512)]
+        assert [size(b) for b in branch] == blocks
+    assert [size(c) for c in full.down_convs] == [24_768, 98_688, 393_984]
+    assert [size(c) for c in full.up_convs] == [24_768, 98_688, 393_984]
+    assert [size(r) for r in full.reconstruct] == [c * c + 3 * c for c in (64, 128, 256, 512)]
     plam = 3 * 6 + 6 + 6 + 1
-    assert [_size(d.attention) for d in full.decoder] == [
+    assert [size(d.attention) for d in full.decoder] == [
         2 * c * c + plam for c in (512, 256, 128, 64)
     ]
-    assert _size(full.head) == 65
+    assert size(full.head) == 65
 
 
 def test_every_parameter_receives_a_gradient(full):

@@ -1,25 +1,14 @@
 import pytest
 import torch
+from made_up import size, words
 from torch import nn
 
 from semimedref.errors import UserError
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.model.mg_unet_recon import MGUNetRecon
-from semimedref.model.segmenter import Outputs, TextFeatures
+from semimedref.model.segmenter import Outputs
 
 SHARED = SegmentationLoss(cross_entropy=True, smooth=1e-5)
-
-
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
-def _features(batch, width, device=None) -> TextFeatures:
-    return TextFeatures(
-        tokens=torch.randn(batch, 24, width, device=device),
-        mask=torch.arange(24, device=device).expand(batch, -1) < 15,
-        pooled=torch.randn(batch, width, device=device),
-    )
 
 
 @pytest.fixture
@@ -54,11 +43,11 @@ def test_the_size_is_near_the_reported_30_5_million(option):
             mask_padding=False,
             align_weight=0.1,
         )
-    assert _size(model.image_encoder) == 27_818_592
-    found = _size(model) - _size(model.text_encoder)
+    assert size(model.image_encoder) == 27_818_592
+    found = size(model) - size(model.text_encoder)
     assert found == 30_492_801
     assert found / 1e6 == pytest.approx(30.5, abs=0.05)
-    outputs = model(torch.randn(1, 1, 224, 224, device="meta"), _features(1, 768, "meta"))
+    outputs = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, "meta"))
     assert outputs.shape == (1, 1, 224, 224)
 
 
@@ -68,7 +57,7 @@ def test_it_takes_no_position_token(small):
 
 @torch.no_grad()
 def test_what_is_predicted_does_not_depend_on_the_words(small):
-    image, one, two = torch.randn(2, 1, 96, 96), _features(2, 16), _features(2, 16)
+    image, one, two = torch.randn(2, 1, 96, 96), words(2, 16), words(2, 16)
     for mode in (True, False):
         model = small().train(mode)
         assert torch.equal(model(image, one), model(image, two))
@@ -78,7 +67,7 @@ def test_what_is_predicted_does_not_depend_on_the_words(small):
 @torch.no_grad()
 def test_words_are_read_while_training(small):
     model = small().train()
-    image, one, two = torch.randn(2, 1, 96, 96), _features(2, 16), _features(2, 16)
+    image, one, two = torch.randn(2, 1, 96, 96), words(2, 16), words(2, 16)
     a, b = model.outputs(image, one), model.outputs(image, two)
     torch.testing.assert_close(a.logits, model(image, one))
     assert torch.equal(a.logits, b.logits)
@@ -104,7 +93,7 @@ def test_the_loss_is_that_of_both_predictions_and_of_what_was_read(small):
 
 def test_the_bank_is_drawn_to_what_the_words_say_and_not_the_words_to_the_bank(small):
     model = small().train()
-    outputs = model.outputs(torch.randn(2, 1, 96, 96), _features(2, 16))
+    outputs = model.outputs(torch.randn(2, 1, 96, 96), words(2, 16))
 
     def nothing(logits, target):
         return 0.0 * logits.sum()
@@ -117,7 +106,7 @@ def test_the_bank_is_drawn_to_what_the_words_say_and_not_the_words_to_the_bank(s
 
 def test_training_brings_what_is_read_of_the_bank_near_to_what_words_add(small):
     model = small(align_weight=1.0).train()
-    image, text = torch.randn(4, 1, 64, 64), _features(4, 16)
+    image, text = torch.randn(4, 1, 64, 64), words(4, 16)
     target = (torch.rand(4, 1, 64, 64) > 0.7).float()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     apart = []
@@ -134,7 +123,7 @@ def test_training_brings_what_is_read_of_the_bank_near_to_what_words_add(small):
 @torch.no_grad()
 def test_pacl_gets_maps_before_and_after_the_words(small):
     model = small().eval()
-    image, one, two = torch.randn(2, 1, 96, 96), _features(2, 16), _features(2, 16)
+    image, one, two = torch.randn(2, 1, 96, 96), words(2, 16), words(2, 16)
     before, after = model.image_features(image), model.fused_features(image, one)
     assert before.shape == (2, model.feature_width("pre_fusion"), 3, 3)
     assert after.shape == (2, model.feature_width("post_fusion"), 3, 3)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from made_up import randomize, size, words
 
 from semimedref.errors import UserError
 from semimedref.model.mmi_unet import MMIUNet
@@ -26,48 +26,25 @@ def published(option):
         )
 
 
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
-def _features(batch, width, device=None) -> TextFeatures:
-    return TextFeatures(
-        tokens=torch.randn(batch, 24, width, device=device),
-        mask=torch.arange(24, device=device).expand(batch, -1) < 15,
-        pooled=torch.randn(batch, width, device=device),
-    )
-
-
-def _randomise(model: nn.Module) -> None:
-    """Give norms, BatchNorm statistics and biases values that a slip could not hide behind."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.normal_(module.running_mean)
-            nn.init.uniform_(module.running_var, 0.5, 2)
-    for p in model.parameters():
-        if p.dim() == 1:
-            nn.init.normal_(p, mean=0.5, std=0.5)
-
-
 def test_published_size_has_the_published_parameter_counts(published):
-    assert _size(published.image_encoder) == 27_818_592
-    assert _size(published.text_encoder) == 108_891_648
+    assert size(published.image_encoder) == 27_818_592
+    assert size(published.text_encoder) == 108_891_648
     last_text_branch = 4_926_848 + 590_592  # interactor and linear, without any use
-    assert [_size(itm) for itm in published.fusion] == [
+    assert [size(itm) for itm in published.fusion] == [
         422_176,
         1_285_696,
         4_339_840,
         15_756_544 - last_text_branch,
     ]
-    assert [_size(block) for block in published.decoder] == [3_835_392, 959_232, 240_000]
-    assert [_size(published.head.conv), _size(published.head.out)] == [332_160, 25]
-    interactors = [_size(itm.visual) for itm in published.fusion]
+    assert [size(block) for block in published.decoder] == [3_835_392, 959_232, 240_000]
+    assert [size(published.head.conv), size(published.head.out)] == [332_160, 25]
+    interactors = [size(itm.visual) for itm in published.fusion]
     assert interactors == [99_872, 347_072, 1_283_840, 4_926_848]
 
 
 def test_every_trainable_parameter_receives_a_gradient(published):
     image = torch.randn(2, 1, 224, 224, device="meta")
-    logits = published(image, _features(2, 768, "meta"))
+    logits = published(image, words(2, 768, "meta"))
     assert logits.shape == (2, 1, 224, 224)
     logits.sum().backward()
     reached = sum(p.numel() for p in published.parameters() if p.grad is not None)
@@ -152,8 +129,8 @@ def test_output_equals_an_independent_functional_twin(tiny_model, option, side):
     torch.manual_seed(0)
     trunk = option("image_encoder", "tiny", widths=[16, 24, 40, 64])
     model = tiny_model(image_encoder=trunk, image_side=side).eval()
-    _randomise(model)
-    image, text = torch.randn(2, 1, side, side), _features(2, 16)
+    randomize(model)
+    image, text = torch.randn(2, 1, side, side), words(2, 16)
     with torch.no_grad():
         expected = _mmi_unet(image, text.tokens, model)
         torch.testing.assert_close(model(image, text), expected, atol=1e-5, rtol=1e-5)
@@ -208,7 +185,7 @@ def test_impossible_side_is_refused_with_the_nearest_ones(tiny_model, side, near
     with pytest.raises(UserError, match=f"cannot take images of {side} px.*{nearest}$"):
         tiny_model(image_side=side)
     with pytest.raises(UserError, match=nearest):
-        tiny_model()(torch.zeros(1, 1, side, 96), _features(1, 16))
+        tiny_model()(torch.zeros(1, 1, side, 96), words(1, 16))
 
 
 @pytest.mark.parametrize("side", [96, 160, 224, 288])
@@ -224,8 +201,8 @@ def test_heads_that_do_not_divide_a_width_are_refused(tiny_model):
 
 
 def _changes_with_padding(model) -> bool:
-    _randomise(model.eval())
-    text = _features(1, 16)
+    randomize(model.eval())
+    text = words(1, 16)
     other = text.tokens.clone()
     other[:, 15:] = torch.randn(1, 9, 16)
     image = torch.randn(1, 1, 96, 96)

@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from guided_twin import randomize, words
-from torch import nn
+from made_up import randomize, size, words
 
 from semimedref.config import build, compose
 from semimedref.errors import UserError
@@ -36,15 +35,11 @@ def published():
         return build(compose(["scale=paper", "model=tevid_recon", *weights]), "model")
 
 
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
 def test_it_is_the_sibling_with_a_second_decoder(published):
-    assert _size(published.image_encoder) == 27_818_592
-    assert _size(published.fusion.text) == 600 + 590_592
-    assert _size(published.fusion) == 2_955_097
-    assert _size(published.target) == _size(published.background) == 7_110_649
+    assert size(published.image_encoder) == 27_818_592
+    assert size(published.fusion.text) == 600 + 590_592
+    assert size(published.fusion) == 2_955_097
+    assert size(published.target) == size(published.background) == 7_110_649
     trainable = sum(p.numel() for p in published.parameters() if p.requires_grad)
     assert trainable == 44_994_987 == RAR - RAR_UNUSED + 7_110_649
 

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from guided_twin import published_weights, randomize, words
-from torch import nn
+from guided_twin import published_weights
+from made_up import randomize, size, words
 
 from semimedref.config import build, compose
 from semimedref.errors import UserError
@@ -40,20 +40,16 @@ def small(option):
     return make
 
 
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
 def test_published_size_has_the_published_parameter_counts(published):
-    assert _size(published.image_encoder) == 27_818_592
-    assert _size(published.text_encoder) == 108_891_648
+    assert size(published.image_encoder) == 27_818_592
+    assert size(published.text_encoder) == 108_891_648
     coarse = published.decoder[0]
-    assert [_size(conv.text) for conv in (coarse.conv1, coarse.conv2)] == [296_064, 296_064]
-    assert [_size(conv.gate) for conv in (coarse.conv1, coarse.conv2)] == [1_542, 774]
+    assert [size(conv.text) for conv in (coarse.conv1, coarse.conv2)] == [296_064, 296_064]
+    assert [size(conv.gate) for conv in (coarse.conv1, coarse.conv2)] == [1_542, 774]
     experts = [*coarse.conv1.experts, *coarse.conv2.experts]
-    assert [_size(expert) for expert in experts] == [3_246_720] * 2 + [1_919_616] * 2
-    assert [_size(block) for block in published.decoder] == [12_108_686, 3_178_958, 870_638]
-    assert [_size(published.head.conv), _size(published.head.out)] == [332_160, 75]
+    assert [size(expert) for expert in experts] == [3_246_720] * 2 + [1_919_616] * 2
+    assert [size(block) for block in published.decoder] == [12_108_686, 3_178_958, 870_638]
+    assert [size(published.head.conv), size(published.head.out)] == [332_160, 75]
 
 
 def test_with_the_unused_norm_all_published_parameters_are_there(published):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from made_up import randomize, size, words
 
 from semimedref.errors import UserError
 from semimedref.model.segmenter import TextFeatures
@@ -9,28 +9,6 @@ from semimedref.model.vitexnet_recon import DynamicConvolution, ViTexNetRecon
 
 REPORTED = 36_467_935  # of the description's stand-in, without text encoder
 UNUSED = 14_183_856 + 1_536  # Swin's last stage and final norm, which give none of the four maps
-
-
-def _size(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
-def _features(batch, width, device=None) -> TextFeatures:
-    return TextFeatures(
-        tokens=torch.randn(batch, 24, width, device=device),
-        mask=torch.arange(24, device=device).expand(batch, -1) < 15,
-        pooled=torch.randn(batch, width, device=device),
-    )
-
-
-def _randomize(model: nn.Module) -> None:
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.normal_(module.running_mean)
-            nn.init.uniform_(module.running_var, 0.5, 2)
-    for p in model.parameters():
-        if p.dim() == 1:
-            nn.init.normal_(p, mean=0.5, std=0.5)
 
 
 @pytest.fixture
@@ -52,10 +30,10 @@ def test_the_size_is_that_of_the_described_stand_in_without_what_nothing_reads(o
             filters=4,
             mask_padding=False,
         )
-    assert sum(map(_size, model.guides)) == 1_839_948
-    assert [_size(block) for block in model.decoder] == [5_162_496, 1_291_008, 322_944]
-    assert _size(model) - _size(model.text_encoder) == REPORTED - UNUSED
-    logits = model(torch.randn(1, 1, 224, 224, device="meta"), _features(1, 768, "meta"))
+    assert sum(map(size, model.guides)) == 1_839_948
+    assert [size(block) for block in model.decoder] == [5_162_496, 1_291_008, 322_944]
+    assert size(model) - size(model.text_encoder) == REPORTED - UNUSED
+    logits = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, "meta"))
     assert logits.shape == (1, 1, 224, 224)
     logits.sum().backward()
     assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
@@ -97,8 +75,8 @@ def _head(x, m):
 def test_output_equals_an_independent_functional_twin(small):
     torch.manual_seed(0)
     model = small().eval()
-    _randomize(model)
-    image, text = torch.randn(2, 1, 96, 96), _features(2, 16)
+    randomize(model)
+    image, text = torch.randn(2, 1, 96, 96), words(2, 16)
     with torch.no_grad():
         f1, f2, f3, x = model.image_encoder(image)
         first = _tgdc(x, text.tokens, model.guides[0])
@@ -125,8 +103,8 @@ def test_padding_enters_the_mean_unless_it_is_masked(small):
     for mask_padding in (False, True):
         torch.manual_seed(0)
         model = small(mask_padding=mask_padding).eval()
-        _randomize(model)
-        image, text = torch.randn(1, 1, 96, 96), _features(1, 16)
+        randomize(model)
+        image, text = torch.randn(1, 1, 96, 96), words(1, 16)
         tokens = torch.where(text.mask[..., None], text.tokens, text.tokens + 3.0)
         other = TextFeatures(tokens=tokens, mask=text.mask, pooled=text.pooled)
         assert torch.equal(model(image, text), model(image, other)) == mask_padding

@@ -33,6 +33,14 @@ def test_steps_of_a_ladder_are_compared_too(lab):
     assert found[1].p_holm >= found[1].test.p * 1.5 or found[1].p_holm == 1
 
 
+def test_controls_are_no_steps_of_a_ladder(lab):
+    for row, tp in (("A", 50), ("No text", 20), ("B", 60), ("C", 70)):
+        lab.finish(lab.cell(row=row), images(tp))
+    ladder = replace(lab.experiment, ladder=True, controls=("No text",))
+    found = [(c.row, c.reference) for c in compare_rows(build_table(ladder))]
+    assert found == [("No text", "A"), ("B", "A"), ("C", "A"), ("C", "B")]
+
+
 def test_only_seeds_that_both_rows_have_are_paired(lab):
     for seed in ("s0", "s1"):
         lab.finish(lab.cell(row="A", seed=seed), images(50))

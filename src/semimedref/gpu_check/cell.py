@@ -41,7 +41,8 @@ class Setup:
         if not self._rows:
             base = compose([f"experiment={self.settings['ladder']}"])
             for label, changes in base.hydra.sweeper.rows.items():
-                self._rows[label] = [f"{k}={hydra_value(v)}" for k, v in changes.items()]
+                if label not in base.table.get("controls", ()):
+                    self._rows[label] = [f"{k}={hydra_value(v)}" for k, v in changes.items()]
         return self._rows
 
     @property

@@ -1,7 +1,7 @@
 """Compare rows of a table within a column, on the same test images.
 
 The experiment names the pairs; if it names none, each row is compared with the first one that has
-runs, and in a ladder with the row before it, too.
+runs, and in a ladder with the row before it, too; controls are no steps of a ladder.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ def _pairs(table: Table, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
         named = (pair for pair in table.comparisons if set(pair) <= rows.keys())
         return [(rows[row], rows[reference]) for row, reference in named]
     pairs = [(entry, tested[0]) for entry in tested[1:]]
-    steps = list(zip(tested[2:], tested[1:], strict=False)) if table.ladder else []
-    return pairs + steps
+    if not table.ladder:
+        return pairs
+    ladder = [entry for entry in tested if entry.row not in table.controls]
+    return pairs + list(zip(ladder[2:], ladder[1:], strict=False))
 
 
 def _tried(entry: Entry, reference: Entry, often: Resampling, *, index: Index) -> Comparison | None:

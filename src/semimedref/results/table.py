@@ -73,6 +73,7 @@ class Table:
     cost: tuple[str, ...] = ()
     overhead: str | None = None
     ladder: bool = False
+    controls: tuple[str, ...] = ()  # rows that are no steps of the ladder
     notes: tuple[str, ...] = ()
     comparisons: tuple[tuple[str, str], ...] = ()  # rows to test; none: each against the first
     remedies: tuple[str, ...] = ()  # commands that make scores of finished runs
@@ -146,6 +147,7 @@ def build_table(experiment: Experiment) -> Table:
         cost=experiment.cost,
         overhead=experiment.overhead,
         ladder=experiment.ladder,
+        controls=experiment.controls,
         notes=(
             *notes.notes(experiment, entries),
             *notes.data_warnings(runs),
