@@ -14,6 +14,7 @@ from semimedref.config import build, compose, resolved
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
+from semimedref.method.unimatch import TwoPlans, UniMatch
 from semimedref.model.encoders.no_text import NoText
 from semimedref.model.segmenter import Segmenter, TextInput
 
@@ -108,7 +109,11 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
             batch(method, 4, side=cfg.scale.image_side, labeled=flag) for flag in (True, False)
         )
         if method.uses_unlabeled:
-            unlabeled = replace(unlabeled, plan=plan(method, 4))
+            made_plan = plan(method, 4)
+            two = isinstance(method, UniMatch)
+            unlabeled = replace(
+                unlabeled, plan=TwoPlans(made_plan, made_plan) if two else made_plan
+            )
 
         def step():
             losses = method.step(labeled, unlabeled, progress)
@@ -194,6 +199,14 @@ def combinations():
             continue
         seen[" ".join(options)] = check_step(cfg, optimize=False)
     return seen
+
+
+GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
+
+
+def general():
+    """The general semi-supervised methods at the paper's size."""
+    return {name: check(CONVNEXT, f"method={name}") for name in GENERAL}
 
 
 def ispg():

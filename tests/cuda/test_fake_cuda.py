@@ -68,6 +68,19 @@ def test_the_step_of_every_sensible_combination_makes_no_device_mistake(shim):
         assert len(contrast) == (0 if "align=none" in key else 2), key
 
 
+def test_the_general_methods_make_no_device_mistake_at_full_size(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "general", shim=shim)
+    both = ["loss", "loss_sup", "loss_unsup"]
+    assert {name: part["losses"] for name, part in seen.items()} == {
+        "mean_teacher": both,
+        "fixmatch": [*both, "sure"],
+        "cps": both,
+        "unimatch": ["loss", "loss_fp", "loss_sup", "loss_unsup", "sure"],
+    }
+    assert all(part["devices"] == ["cuda:0"] for part in seen.values())
+    assert all(part["gradients"] == 49_472_217 for part in seen.values())
+
+
 def test_the_step_of_ispg_makes_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "ispg", shim=shim)
     assert seen["losses"] == ["loss", "loss_pacl_sup", "loss_pacl_unsup", "loss_position_sup",

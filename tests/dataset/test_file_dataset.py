@@ -10,7 +10,7 @@ from pathlib import Path
 import corruptions
 import pytest
 import trees
-from tests.test_cli import semimedref
+from tests.command import semimedref
 from trees import MOSMED, QATA
 
 from semimedref.config import build, compose

@@ -20,7 +20,10 @@ def five_losses(cfg, folder):
     return losses
 
 
-@pytest.mark.parametrize("method", ["supervised", "teacher_student"])
+METHODS = ("supervised", "teacher_student", "mean_teacher", "fixmatch", "cps", "unimatch")
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_losses_are_the_golden_ones(compose_smoke, tmp_path, method):
     cfg = compose_smoke(f"method={method}", "scale.schedule.burn_in=0", "scale.schedule.ramp=0")
     expected = json.loads(GOLDEN.read_text())[method]

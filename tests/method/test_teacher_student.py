@@ -167,7 +167,7 @@ def test_the_teacher_reads_the_complete_sentence_whatever_posaug_does(compose_sm
 
 
 def test_the_sentence_is_chosen_on_the_device():
-    from semimedref.method.teacher_student import choose
+    from semimedref.method.text_choice import choose
     from semimedref.model.segmenter import TextInput
 
     ids = torch.arange(2 * 3 * 4).reshape(6, 4)

@@ -25,7 +25,8 @@ from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.supervised import mask_of
-from semimedref.method.teacher_student import TeacherStudent, add_parameters, join
+from semimedref.method.teacher_student import TeacherStudent, add_parameters
+from semimedref.method.text_choice import join
 from semimedref.model.position_predictor.loss import PositionLoss
 from semimedref.model.position_predictor.position_token import PositionToken
 from semimedref.model.position_predictor.predictor import PositionPredictor

@@ -23,7 +23,8 @@ from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.supervised import Supervised, mask_of
 from semimedref.method.teacher import Teacher
-from semimedref.model.segmenter import Segmenter, TextFeatures, TextInput
+from semimedref.method.text_choice import choose, join
+from semimedref.model.segmenter import Segmenter, TextFeatures
 
 
 class TeacherStudent(Supervised):
@@ -209,19 +210,6 @@ class TeacherStudent(Supervised):
             self.align.load_state_dict(state["align"])
 
 
-def choose(texts: TextInput, choice: Tensor, candidates: int) -> TextInput:
-    """One of the C candidate sentences of each sample, by index (B,), on the device."""
-
-    def take(x: Tensor | None) -> Tensor | None:
-        if x is None:
-            return None
-        options = x.reshape(len(choice), candidates, *x.shape[1:])
-        index = choice.reshape(-1, *[1] * (options.dim() - 1)).expand(-1, 1, *options.shape[2:])
-        return options.gather(1, index)[:, 0]
-
-    return TextInput(take(texts.input_ids), take(texts.attention_mask), take(texts.rows))
-
-
 def _alignment(align: Callable[..., Alignment] | None, model: Segmenter) -> Alignment | None:
     if not align:  # align=none is an empty option
         return None
@@ -235,12 +223,3 @@ def add_parameters(groups: list[dict[str, Any]], more: Iterable[nn.Parameter]) -
         groups[0]["params"] += list(more)
     else:
         groups.append({"params": list(more), "lr_scale": 1.0})
-
-
-def join(texts: list[TextFeatures]) -> TextFeatures:
-    """Several batches of sentences as one."""
-    return TextFeatures(
-        tokens=torch.cat([t.tokens for t in texts]),
-        mask=torch.cat([t.mask for t in texts]),
-        pooled=torch.cat([t.pooled for t in texts]),
-    )

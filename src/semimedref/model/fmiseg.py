@@ -116,6 +116,10 @@ class FMISeg(Segmenter):
         low, high = self._maps(*self._split(image))
         return self.low.decoder[0].guide(self.exchange.to_low(low[-1], high[-1]), text.tokens)
 
+    def encoder_parts(self) -> list[nn.Module]:
+        """Both trunks."""
+        return [self.image_encoder, self.image_encoder_2]
+
     def check_side(self, side: int) -> None:
         """Accept multiples of 32."""
         check_multiple(side, name="FMISeg")

@@ -145,6 +145,10 @@ class LAVT(Segmenter):
             {"params": [p for p in learning if id(p) in plain], "weight_decay": 0.0},
         ]
 
+    def encoder_parts(self) -> list[nn.Module]:
+        """The levels of the trunk, run one by one."""
+        return list(self.image_encoder.levels)  # fused maps go back into the trunk
+
     def check_side(self, side: int) -> None:
         """Accept multiples of 32 from 64 on; with Swin, multiples of 4 from 36 on.
 

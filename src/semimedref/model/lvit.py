@@ -162,6 +162,10 @@ class LViT(Segmenter):
         deepest = self.up_blocks[-1](self._down(maps, text)[-1])
         return to_map(deepest, self.image_side // _STRIDE)
 
+    def encoder_parts(self) -> list[nn.Module]:
+        """The convolutions of the U-Net's encoder."""
+        return [self.stem, *self.down]
+
     def check_side(self, side: int) -> None:
         """Accept the side that the network is built for: positions of its tokens are learned."""
         if side != self.image_side:

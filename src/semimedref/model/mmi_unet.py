@@ -107,6 +107,10 @@ class MMIUNet(Segmenter):
         """Return the last map (B, C4, H / 32, W / 32) with text mixed in."""
         return self._fuse(image, text)[-1]
 
+    def encoder_parts(self) -> list[nn.Module]:
+        """The levels of the trunk, run one by one."""
+        return list(self.image_encoder.levels)  # fused maps go back into the trunk
+
     def check_side(self, side: int) -> None:
         """Accept 96, 160, 224, 288, ...: the last map must have an odd side above 1."""
         if side >= _SMALLEST and (side - _SMALLEST) % _STEP == 0:

@@ -2,11 +2,13 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from semimedref.errors import UserError
@@ -118,6 +120,26 @@ class Segmenter(nn.Module, ABC):
     def fused_features(self, image: Tensor, text: TextFeatures) -> Tensor:
         """The deepest map (B, C, h, w) with words mixed in."""
         raise UserError(f"{type(self).__name__} has no fused features to compare: set align=none")
+
+    def encoder_parts(self) -> list[nn.Module]:
+        """Parts whose outputs, maps (B, C, h, w) or lists of them, are the image's features."""
+        return [self.image_encoder]
+
+    @contextmanager
+    def dropped_features(self, probability: float) -> Iterator[None]:
+        """Run passes in which whole channels of the image's features are dropped (UniMatch)."""
+
+        def drop(part: nn.Module, inputs: object, output: Any) -> Any:  # noqa: ANN401
+            if isinstance(output, Tensor):
+                return F.dropout2d(output, probability, training=True)
+            return [F.dropout2d(x, probability, training=True) for x in output]
+
+        hooks = [part.register_forward_hook(drop) for part in self.encoder_parts()]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What learns, for the optimizer; a group may have a `weight_decay` of its own."""

@@ -192,3 +192,14 @@ def test_a_position_token_is_read_or_refused(name, ready):
     found = model(image, guided(0.5))
     assert found.shape == (2, 1, 96, 96)
     assert (found - model(image, guided(-0.5))).abs().max() > 1e-5
+
+
+@every_network
+@torch.no_grad()
+def test_dropped_features_change_a_pass_and_leave_no_trace(name, ready):
+    model = ready(name)
+    before = logits(model, images(), SENTENCES)
+    torch.manual_seed(0)
+    with model.dropped_features(0.5):
+        assert not torch.allclose(logits(model, images(), SENTENCES), before)
+    assert torch.equal(logits(model, images(), SENTENCES), before)

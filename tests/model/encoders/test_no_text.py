@@ -1,6 +1,6 @@
 import torch
 
-from semimedref.method.teacher_student import choose, join
+from semimedref.method.text_choice import choose, join
 from semimedref.model.encoders.no_text import NoText
 
 

@@ -1,0 +1,115 @@
+"""What holds for every method: exact resuming, and masks that nobody may see."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from semimedref.run import Parts
+
+METHODS = {
+    "supervised": ["augment=none"],
+    "teacher_student": ["augment=semi_medref", "align=pacl"],
+    "ispg": ["augment=semi_medref", "align=pacl"],
+    "mean_teacher": [],
+    "fixmatch": [],
+    "cps": [],
+    "unimatch": [],
+}
+SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
+
+
+@pytest.fixture
+def make(compose_smoke, tmp_path):
+    """A trainer of a method in a folder."""
+
+    def trainer(method, name="run", *more):
+        (tmp_path / name).mkdir(exist_ok=True)
+        cfg = compose_smoke(f"method={method}", *METHODS[method], *SHORT, *more)
+        parts = Parts.build(cfg)
+        return parts, parts.trainer(tmp_path / name, lambda: None)
+
+    return trainer
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_after(trainer, steps):
+    """Train so many steps, save, and go."""
+    real = trainer._optimize
+
+    def optimize(batches):
+        real(batches)
+        if trainer.step == steps:
+            trainer._save()
+            raise StopError
+
+    trainer._optimize = optimize
+    with pytest.raises(StopError):
+        trainer.fit()
+
+
+def tensors(state, path=""):
+    for key, value in state.items():
+        if isinstance(value, dict):
+            yield from tensors(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resumed_half_way_it_ends_with_the_same_bits(make, method):
+    _, whole = make(method, "whole")
+    whole.fit()
+    stop_after(make(method, "again")[1], 7)
+    _, again = make(method, "again")
+    again.fit()
+    expected, found = (dict(tensors(t.method.state_dict())) for t in (whole, again))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(value, found[key]) for key, value in expected.items())
+    assert whole.best == again.best
+
+
+class Hidden(np.ndarray):
+    """Masks of which some may not be looked at."""
+
+    def __getitem__(self, key):
+        if isinstance(key, (int, np.integer)) and int(key) in self.hidden:
+            raise AssertionError(f"the mask of image {key} was read")
+        return super().__getitem__(key)
+
+
+def hide(split, places):
+    masks = np.asarray(split.masks).view(Hidden)
+    masks.hidden = set(places)
+    object.__setattr__(split, "masks", masks)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_training_sees_no_mask_of_the_unlabeled_pool_and_nothing_of_the_test_split(make, method):
+    parts, trainer = make(method)
+    labeled, other = trainer.data.labeled.pool, trainer.data.unlabeled
+    hidden = [i for i in range(len(labeled.split)) if i not in set(labeled.places)]
+    for pool in [labeled] if other is None else [labeled, other.pool]:
+        hide(pool.split, hidden)
+        assert pool is labeled or set(pool.places) == set(hidden)
+    with pytest.raises(AssertionError, match="was read"):  # the trap works
+        replace(labeled, places=tuple(hidden)).fetch([0])
+    parts.dataset.split = forbidden(parts.dataset.split)
+    trainer.fit()
+
+
+def forbidden(split):
+    def asked(name):
+        assert name != "test", "training asked for the test split"
+        return split(name)
+
+    return asked
+
+
+def test_all_methods_share_the_labeled_images(make):
+    places = {m: tuple(make(m)[1].data.labeled.pool.places) for m in METHODS}
+    assert len(set(places.values())) == 1
