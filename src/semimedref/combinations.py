@@ -14,7 +14,8 @@ from semimedref.text.wordings import plain as plain_words
 _CURES = "choose method=teacher_student"
 _WORDLESS = ("unet", "mean_mask")  # models that read nothing
 _COUNTED = ("text_atlas", "mean_mask")  # models without parameters
-_TRAINING = ("supervised", "teacher_student", "ispg", "mean_teacher", "fixmatch", "cps", "unimatch")
+_TRAINING = ("supervised", "teacher_student", "ispg", "mean_teacher", "fixmatch", "cps", "unimatch",
+             "textmoe")  # fmt: skip
 
 
 def check_combination(plain: dict[str, Any]) -> None:

@@ -201,12 +201,19 @@ def combinations():
     return seen
 
 
+RIVALS = ("textmoe",)
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 
 def general():
     """The general semi-supervised methods at the paper's size."""
     return {name: check(CONVNEXT, f"method={name}") for name in GENERAL}
+
+
+def rivals():
+    """Published methods with their own networks, at the paper's size, with unlabeled images."""
+    last = replace(AFTER_BURN_IN, stage="all")
+    return {name: check(CONVNEXT, f"method={name}", progress=last) for name in RIVALS}
 
 
 def ispg():

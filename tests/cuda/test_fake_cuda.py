@@ -81,6 +81,14 @@ def test_the_general_methods_make_no_device_mistake_at_full_size(shim):
     assert all(part["gradients"] == 49_472_217 for part in seen.values())
 
 
+def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
+    seen = run_check(Path(__file__).parent / "method_step.py", "rivals", shim=shim)
+    assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {
+        "textmoe": (["loss", "pseudo_lesion"], 44_309_109),
+    }
+    assert all(part["devices"] == ["cuda:0"] for part in seen.values())
+
+
 def test_the_step_of_ispg_makes_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "ispg", shim=shim)
     assert seen["losses"] == ["loss", "loss_pacl_sup", "loss_pacl_unsup", "loss_position_sup",

@@ -16,6 +16,7 @@ METHODS = {
     "fixmatch": [],
     "cps": [],
     "unimatch": [],
+    "textmoe": [],
 }
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
 
