@@ -13,7 +13,9 @@ from semimedref.combinations import check_combination
 from semimedref.config import build, compose, resolved
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+from semimedref.method.candidates import CandidatePlan
 from semimedref.method.schedule import Progress
+from semimedref.method.semires import SemiRES
 from semimedref.method.unimatch import TwoPlans, UniMatch
 from semimedref.model.encoders.no_text import NoText
 from semimedref.model.segmenter import Segmenter, TextInput
@@ -109,11 +111,8 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
             batch(method, 4, side=cfg.scale.image_side, labeled=flag) for flag in (True, False)
         )
         if method.uses_unlabeled:
-            made_plan = plan(method, 4)
-            two = isinstance(method, UniMatch)
-            unlabeled = replace(
-                unlabeled, plan=TwoPlans(made_plan, made_plan) if two else made_plan
-            )
+            whole = whole_plan(method, plan(method, 4), cfg.scale.image_side)
+            unlabeled = replace(unlabeled, plan=whole)
 
         def step():
             losses = method.step(labeled, unlabeled, progress)
@@ -131,6 +130,15 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
 
     fake_step_check(build_networks, start, steps=2 if optimize else 1)
     return seen
+
+
+def whole_plan(method, one, side):
+    """What methods with more than a plan of one view ask for."""
+    if isinstance(method, UniMatch):
+        return TwoPlans(one, one)
+    if isinstance(method, SemiRES):
+        return CandidatePlan(one, torch.ones(4, 3, side, side, dtype=torch.bool, device=DEVICE))
+    return one
 
 
 def plan(method, n):
@@ -201,7 +209,7 @@ def combinations():
     return seen
 
 
-RIVALS = ("textmoe",)
+RIVALS = ("textmoe", "semires")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 

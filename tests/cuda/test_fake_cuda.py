@@ -85,6 +85,7 @@ def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "rivals", shim=shim)
     assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {
         "textmoe": (["loss", "pseudo_lesion"], 44_309_109),
+        "semires": (["loss", "loss_sup", "loss_unsup", "matched"], 45_162_338),  # with weight decay
     }
     assert all(part["devices"] == ["cuda:0"] for part in seen.values())
 

@@ -17,8 +17,10 @@ class Case:
         self.parts = Parts.build(cfg)
         self.method, self.at = self.parts.method, at
         u = np.random.default_rng(0).random((n, self.method.draws), dtype=np.float32)
-        labeled = self.parts.pool("train", list(range(n))).fetch(range(n), u)
-        other = self.parts.pool("train", list(range(n, 2 * n)), masks=False).fetch(range(n), u)
+        known = self.parts.pool("train", list(range(n)))
+        others = self.parts.pool("train", list(range(n, 2 * n)), masks=False)
+        self.method.begin(known, others)
+        labeled, other = known.fetch(range(n), u), others.fetch(range(n), u)
         plan = self.method.plan(other, at)
         self.labeled = prepare(self.method, labeled, self.parts.hardware)
         self.unlabeled = prepare(self.method, other, self.parts.hardware, plan=plan)

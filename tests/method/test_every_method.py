@@ -17,6 +17,7 @@ METHODS = {
     "cps": [],
     "unimatch": [],
     "textmoe": [],
+    "semires": [],
 }
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
 
