@@ -209,7 +209,7 @@ def combinations():
     return seen
 
 
-RIVALS = ("textmoe", "semires")
+RIVALS = ("textmoe", "semires", "tevid_recon")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 

@@ -22,7 +22,7 @@ def five_losses(cfg, folder):
 
 
 METHODS = ("supervised", "teacher_student", "mean_teacher", "fixmatch", "cps", "unimatch",
-           "textmoe", "semires")  # fmt: skip
+           "textmoe", "semires", "tevid_recon")  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS)

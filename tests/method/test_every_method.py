@@ -18,6 +18,7 @@ METHODS = {
     "unimatch": [],
     "textmoe": [],
     "semires": [],
+    "tevid_recon": [],
 }
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
 

@@ -75,9 +75,18 @@ class TeViDRecon(Segmenter):
         return self.target(self._fuse(image, text))
 
     def outputs(self, image: Tensor, text: TextFeatures) -> Outputs:
-        """Logits of the target, and of the ``background`` (B, 1, H, W)."""
+        """Logits of the target, and of the ``background`` (B, 1, H, W).
+
+        Further outputs: target_map and background_map (B, C1, H / 4, W / 4), before either head.
+        """
         maps = self._fuse(image, text)
-        return Outputs(self.target(maps), {"background": self.background(maps)})
+        target, background = self.target.last_map(maps), self.background.last_map(maps)
+        extra = {
+            "background": self.background.head(background),
+            "target_map": target,
+            "background_map": background,
+        }
+        return Outputs(self.target.head(target), extra)
 
     def objective(self, outputs: Outputs, target: Tensor, loss: Loss) -> Tensor:
         """The target decoder against the mask, plus the background decoder against the rest."""
@@ -140,10 +149,14 @@ class Decoder(nn.Module):
 
     def forward(self, maps: list[Tensor]) -> Tensor:
         """Map the maps of all levels, finest first, to logits (B, 1, H, W)."""
+        return self.head(self.last_map(maps))
+
+    def last_map(self, maps: list[Tensor]) -> Tensor:
+        """The finest map (B, C1, H / 4, W / 4), before the head."""
         *skips, x = maps
         for block in self.blocks:
             x = block(x, skips.pop())
-        return self.head(x)
+        return x
 
 
 class DoubleConvUp(nn.Module):

@@ -1,0 +1,72 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.method.conftest import LATE
+
+from semimedref.errors import UserError
+from semimedref.method.tevid_recon import info_nce, region_mean, reversed_masks
+from semimedref.model.losses import dice
+from semimedref.model.segmenter import Outputs
+
+ALL = replace(LATE, stage="all")
+
+
+def test_each_decoder_learns_what_the_teachers_other_one_leaves_over():
+    taught = Outputs(torch.tensor([[2.0, -1.0, 3.0]]), {"background": torch.tensor([[-2, 1.0, 4]])})
+    target, rest = reversed_masks(taught)
+    assert target.tolist() == [[1, 0, 0]] and rest.tolist() == [[0, 1, 0]]
+
+
+def test_the_mean_over_a_region_by_hand():
+    features = torch.tensor([[1.0, 3.0], [5.0, 7.0]]).expand(2, 1, 2, 2)
+    region = torch.zeros(2, 1, 4, 4)
+    region[0, 0, :2, 1:3] = 1  # half of the upper pixels, none of the lower
+    mean, there = region_mean(features, region)
+    assert mean[0].item() == pytest.approx(2.0) and there.tolist() == [True, False]
+
+
+def test_the_contrast_against_a_plain_loop():
+    g = torch.Generator().manual_seed(0)
+    a, p, n = (F.normalize(torch.randn(4, 3, generator=g), dim=-1) for _ in range(3))
+    valid = [True, False, True, True]
+    total = 0.0
+    for i in (0, 2, 3):
+        own = math.exp(float(a[i] @ p[i]) / 0.07)
+        rest = sum(math.exp(float(a[i] @ n[j]) / 0.07) for j in (0, 2, 3))
+        total -= math.log(own / (own + rest))
+    found = info_nce(a, p, n, 0.07, torch.tensor(valid))
+    assert found.item() == pytest.approx(total / 3, rel=1e-5)
+    assert info_nce(a, p, n, 0.07, torch.tensor([False] * 4)) == 0
+
+
+def test_the_whole_loss_of_both_kinds_of_images(case):
+    made = case("method=tevid_recon", "method.weight_visual=0.3", "method.weight_text=0.7")
+    method, labeled, unlabeled = made.method, made.labeled, made.unlabeled
+    losses = method.step(labeled, unlabeled, ALL)
+    image = method.student.normalized(method.views.weak(unlabeled).image)
+    text = method.student.encode_text(unlabeled.text)
+    ours, taught = (n.outputs(image, text) for n in (method.student, method.teacher.network))
+    target = (taught.extra["background"].sigmoid() < 0.5).float()
+    rest = (taught.logits.sigmoid() < 0.5).float()
+    expected = dice(ours.logits, target) + dice(ours.extra["background"], rest)
+    torch.testing.assert_close(losses["loss_unsup"], expected)
+    total = losses["loss_sup"] + expected + 0.3 * losses["loss_visual"] + 0.7 * losses["loss_text"]
+    torch.testing.assert_close(losses["loss"], total)
+    assert losses["loss_visual"] > 0 and losses["loss_text"] > 0
+
+
+def test_no_gradient_reaches_the_teachers_side_of_the_contrast(case):
+    made = case("method=tevid_recon")
+    method = made.method
+    losses = method.step(made.labeled, made.unlabeled, ALL)
+    losses["loss"].backward()
+    assert all(p.grad is None for p in method.teacher.network.parameters())
+    assert all(p.grad is not None for p in method.heads.parameters())
+
+
+def test_another_network_is_refused(case):
+    with pytest.raises(UserError, match=r"MMIUNet has not: choose model=tevid_recon"):
+        case("method=tevid_recon", "model=mmi_unet")
