@@ -15,7 +15,7 @@ _CURES = "choose method=teacher_student"
 _WORDLESS = ("unet", "mean_mask")  # models that read nothing
 _COUNTED = ("text_atlas", "mean_mask")  # models without parameters
 _TRAINING = ("supervised", "teacher_student", "ispg", "mean_teacher", "fixmatch", "cps", "unimatch",
-             "textmoe", "semires", "tevid_recon")  # fmt: skip
+             "textmoe", "semires", "tevid_recon", "lvit_epi")  # fmt: skip
 
 
 def check_combination(plain: dict[str, Any]) -> None:

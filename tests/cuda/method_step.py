@@ -14,6 +14,7 @@ from semimedref.config import build, compose, resolved
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.candidates import CandidatePlan
+from semimedref.method.lvit_epi import LViTEPI
 from semimedref.method.schedule import Progress
 from semimedref.method.semires import SemiRES
 from semimedref.method.unimatch import TwoPlans, UniMatch
@@ -138,6 +139,12 @@ def whole_plan(method, one, side):
         return TwoPlans(one, one)
     if isinstance(method, SemiRES):
         return CandidatePlan(one, torch.ones(4, 3, side, side, dtype=torch.bool, device=DEVICE))
+    if isinstance(method, LViTEPI):
+        method.memory = torch.zeros(9, 1, side, side, dtype=torch.float16, device=DEVICE)
+        method.seen = torch.zeros(9, dtype=torch.bool, device=DEVICE)
+        method.row = torch.zeros(9, dtype=torch.int64, device=DEVICE)
+        method.bank_mask = torch.zeros(5, 1, side, side, dtype=torch.bool, device=DEVICE)
+        method.bank_text = torch.zeros(5, method.student.text_encoder.width, device=DEVICE)
     return one
 
 
@@ -209,7 +216,7 @@ def combinations():
     return seen
 
 
-RIVALS = ("textmoe", "semires", "tevid_recon")
+RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 

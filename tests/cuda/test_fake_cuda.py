@@ -86,6 +86,7 @@ def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
     contrasts = ["loss", "loss_sup", "loss_text", "loss_unsup", "loss_visual"]
     heads = 96 * 128 + 128 + 128 * 128 + 128 + 768 * 128 + 128
     assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {
+        "lvit_epi": (["loss", "loss_lv", "loss_sup", "loss_unsup"], 29_908_033),
         "tevid_recon": (contrasts, 44_994_987 + heads),
         "textmoe": (["loss", "pseudo_lesion"], 44_309_109),
         "semires": (["loss", "loss_sup", "loss_unsup", "matched"], 45_162_338),  # with weight decay

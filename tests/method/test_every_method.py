@@ -19,6 +19,7 @@ METHODS = {
     "textmoe": [],
     "semires": [],
     "tevid_recon": [],
+    "lvit_epi": ["model.width=16", "text_encoder.max_tokens=24"],
 }
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
 
