@@ -13,11 +13,7 @@ from semimedref.combinations import check_combination
 from semimedref.config import build, compose, resolved
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
-from semimedref.method.candidates import CandidatePlan
-from semimedref.method.lvit_epi import LViTEPI
 from semimedref.method.schedule import Progress
-from semimedref.method.semires import SemiRES
-from semimedref.method.unimatch import TwoPlans, UniMatch
 from semimedref.model.encoders.no_text import NoText
 from semimedref.model.segmenter import Segmenter, TextInput
 
@@ -112,7 +108,7 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
             batch(method, 4, side=cfg.scale.image_side, labeled=flag) for flag in (True, False)
         )
         if method.uses_unlabeled:
-            whole = whole_plan(method, plan(method, 4), cfg.scale.image_side)
+            whole = method.rehearsal(plan(method, 4), cfg.scale.image_side)
             unlabeled = replace(unlabeled, plan=whole)
 
         def step():
@@ -131,21 +127,6 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
 
     fake_step_check(build_networks, start, steps=2 if optimize else 1)
     return seen
-
-
-def whole_plan(method, one, side):
-    """What methods with more than a plan of one view ask for."""
-    if isinstance(method, UniMatch):
-        return TwoPlans(one, one)
-    if isinstance(method, SemiRES):
-        return CandidatePlan(one, torch.ones(4, 3, side, side, dtype=torch.bool, device=DEVICE))
-    if isinstance(method, LViTEPI):
-        method.memory = torch.zeros(9, 1, side, side, dtype=torch.float16, device=DEVICE)
-        method.seen = torch.zeros(9, dtype=torch.bool, device=DEVICE)
-        method.row = torch.zeros(9, dtype=torch.int64, device=DEVICE)
-        method.bank_mask = torch.zeros(5, 1, side, side, dtype=torch.bool, device=DEVICE)
-        method.bank_text = torch.zeros(5, method.student.text_encoder.width, device=DEVICE)
-    return one
 
 
 def plan(method, n):
@@ -228,7 +209,9 @@ def general():
 def rivals():
     """Published methods with their own networks, at the paper's size, with unlabeled images."""
     last = replace(AFTER_BURN_IN, stage="all")
-    return {name: check(CONVNEXT, f"method={name}", progress=last) for name in RIVALS}
+    seen = {name: check(CONVNEXT, f"method={name}", progress=last) for name in RIVALS}
+    with_masks = ["method=semires", "method.candidates=folder", "augment.zoom.probability=0"]
+    return seen | {"semires, candidates": check(*with_masks, size=SMALL, progress=last)}
 
 
 def ispg():

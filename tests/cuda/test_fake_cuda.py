@@ -83,6 +83,7 @@ def test_the_general_methods_make_no_device_mistake_at_full_size(shim):
 
 def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "rivals", shim=shim)
+    assert seen.pop("semires, candidates")["losses"] == seen["semires"]["losses"]
     contrasts = ["loss", "loss_sup", "loss_text", "loss_unsup", "loss_visual"]
     heads = 96 * 128 + 128 + 128 * 128 + 128 + 768 * 128 + 128
     assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {

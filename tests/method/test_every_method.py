@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from semimedref.config import resolved
+from semimedref.method.schedule import Progress
+from semimedref.planning.count import count_step
+from semimedref.planning.fake_method import fake_method
+from semimedref.planning.stages import Stage
 from semimedref.run import Parts
 
 METHODS = {
@@ -112,6 +117,18 @@ def forbidden(split):
         return split(name)
 
     return asked
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_is_counted_for_a_plan(compose_smoke, method):
+    config = resolved(compose_smoke(f"method={method}", *METHODS[method]))
+    last = Progress(19, 5, 20, "all")
+    kind = Stage(unlabeled=method != "supervised", burn_in=False, skips=False, at=last)
+    found = count_step(fake_method(config), config, kind)
+    alone = Stage(unlabeled=False, burn_in=False, skips=False, at=last)
+    labeled = count_step(fake_method(config), config, alone)
+    assert found.flops >= labeled.flops > 0 and found.kernels > 0 and found.memory > 0
+    assert method == "supervised" or found.flops > 1.5 * labeled.flops
 
 
 def test_all_methods_share_the_labeled_images(make):

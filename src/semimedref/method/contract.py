@@ -87,6 +87,13 @@ class Method(Protocol):
         """What the host decides about an unlabeled batch before the step."""
         ...
 
+    def rehearsal(self, plan: Plan, side: int) -> Any:  # noqa: ANN401
+        """What ``plan`` would return, around the plan of one view, for a step without data.
+
+        Whoever counts or checks a step calls it in the place of ``begin`` and ``plan``.
+        """
+        ...
+
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:

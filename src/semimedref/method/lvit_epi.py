@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from semimedref.augment.plan import Plan
 from semimedref.augment.views import Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.loaders import Pool
@@ -95,6 +96,15 @@ class LViTEPI(SemiSupervised):
             with torch.no_grad():
                 text = self.student.prepare_text(self._sentences).to(device)
                 self.bank_text = F.normalize(self.student.encode_text(text).pooled, dim=-1)
+
+    def rehearsal(self, plan: Plan, side: int) -> None:
+        """Room for the maps of a batch, and a bank as large."""
+        n, device = len(plan.donor), plan.donor.device
+        self.memory = torch.zeros(n, 1, side, side, dtype=torch.float16, device=device)
+        self.seen = torch.zeros(n, dtype=torch.bool, device=device)
+        self.row = torch.zeros(n, dtype=torch.int64, device=device)
+        self.bank_mask = torch.zeros(n, 1, side, side, dtype=torch.bool, device=device)
+        self.bank_text = torch.zeros(n, self.student.text_encoder.width, device=device)
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from semimedref import checkpoint
+from semimedref.augment.plan import Plan
 from semimedref.augment.views import Views
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
@@ -174,6 +175,11 @@ class PositionStudy:
         for level in trunk.levels[kept:]:
             x = level(x)
         return self.student.head(x)
+
+    def rehearsal(self, plan: Plan, side: int) -> Any:  # noqa: ANN401
+        """A plan as it is."""
+        del side
+        return plan
 
     def after_step(self, progress: Progress) -> None:
         """Nothing follows a step."""

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from semimedref.augment.plan import Plan
 from semimedref.augment.views import Views
 from semimedref.dataset.loaders import Pool
 from semimedref.dataset.sample import Batch
@@ -73,7 +74,7 @@ class SemiRES(Taught):
         self.stages, self.match = dict(stages), match
         self.candidates = None if candidates is None else Candidates(candidates, most=most)
         self.threshold = iom_threshold if match == "iom" else cpi_threshold
-        self.class_weights = tuple(class_weights)
+        self.class_weights, self.most = tuple(class_weights), most
         self._ids: tuple[str, ...] = ()
         if self.candidates is not None and views.zoom.probability > 0:
             raise UserError(
@@ -102,6 +103,12 @@ class SemiRES(Taught):
             ids = [self._ids[i] for i in batch.index.tolist()]
             masks = self.candidates.batch(ids, batch.image.shape[-1])
         return CandidatePlan(self.views.plan(batch, self.student.prepare_text), masks)
+
+    def rehearsal(self, plan: Plan, side: int) -> CandidatePlan:
+        """With as many candidates as there may be."""
+        shape = (len(plan.donor), self.most, side, side)
+        masks = torch.zeros(shape, dtype=torch.bool, device=plan.donor.device)
+        return CandidatePlan(plan, None if self.candidates is None else masks)
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress

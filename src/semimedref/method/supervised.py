@@ -101,6 +101,11 @@ class Supervised:
         del batch, progress
         return None
 
+    def rehearsal(self, plan: Plan, side: int) -> Any:  # noqa: ANN401
+        """A plan as it is."""
+        del side
+        return plan
+
     def after_step(self, progress: Progress) -> None:
         """Nothing follows a step."""
 

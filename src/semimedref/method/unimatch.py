@@ -73,6 +73,11 @@ class UniMatch(SemiSupervised):
         one, two = (self.views.plan(b, self.student.prepare_text) for b in self._twice(batch))
         return TwoPlans(one, two)
 
+    def rehearsal(self, plan: Plan, side: int) -> TwoPlans:
+        """Twice the same plan."""
+        del side
+        return TwoPlans(plan, plan)
+
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:

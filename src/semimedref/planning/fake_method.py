@@ -50,7 +50,7 @@ class FakeMethod:
             index=torch.empty(size, dtype=torch.int64),
             sentences=("",) * size,
             text=self._text(size),
-            plan=None if labeled else self._plan(size),
+            plan=None if labeled else self.method.rehearsal(self._plan(size), self.side),
         )
 
     def _plan(self, size: int) -> Plan:
