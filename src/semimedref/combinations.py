@@ -74,6 +74,11 @@ def _wordless(plain: dict[str, Any]) -> Iterator[str]:
             f"an augment that edits sentences ({_word(plain['augment']['words'])}) does nothing "
             f"with model={model}, which reads none: choose augment=weak_strong"
         )
+    if _word(method) == "lvit_epi":
+        yield (
+            f"method=lvit_epi compares sentences, and model={model} reads none: choose another "
+            "model, e.g. model=lvit"
+        )
     if _word(method) == "ispg":
         yield (
             f"method=ispg adds positions to the words, and model={model} reads none: {_CURES} or "

@@ -5,6 +5,8 @@ import pytest
 import torch
 from tests.method.conftest import LATE
 
+from semimedref.combinations import check_combination
+from semimedref.config import resolved
 from semimedref.errors import UserError
 from semimedref.method.lvit_epi import language_vision
 
@@ -97,3 +99,9 @@ def test_stored_maps_are_zoomed_with_their_image(case):
 def test_a_text_encoder_that_learns_is_refused(case):
     with pytest.raises(UserError, match=r"set text_encoder\.frozen=true"):
         case(*SMALL, "text_encoder.frozen=false", "text_encoder.cache=false")
+
+
+def test_a_network_without_words_is_refused(compose_smoke):
+    plain = resolved(compose_smoke("method=lvit_epi", "model=unet"))
+    with pytest.raises(UserError, match="compares sentences, and model=unet reads none"):
+        check_combination(plain)
