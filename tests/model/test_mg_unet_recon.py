@@ -47,7 +47,7 @@ def test_the_size_is_near_the_reported_30_5_million(option):
     found = size(model) - size(model.text_encoder)
     assert found == 30_492_801
     assert found / 1e6 == pytest.approx(30.5, abs=0.05)
-    outputs = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, "meta"))
+    outputs = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, device="meta"))
     assert outputs.shape == (1, 1, 224, 224)
 
 

@@ -44,7 +44,7 @@ def test_published_size_has_the_published_parameter_counts(published):
 
 def test_every_trainable_parameter_receives_a_gradient(published):
     image = torch.randn(2, 1, 224, 224, device="meta")
-    logits = published(image, words(2, 768, "meta"))
+    logits = published(image, words(2, 768, device="meta"))
     assert logits.shape == (2, 1, 224, 224)
     logits.sum().backward()
     reached = sum(p.numel() for p in published.parameters() if p.grad is not None)

@@ -33,7 +33,7 @@ def test_the_size_is_that_of_the_described_stand_in_without_what_nothing_reads(o
     assert sum(map(size, model.guides)) == 1_839_948
     assert [size(block) for block in model.decoder] == [5_162_496, 1_291_008, 322_944]
     assert size(model) - size(model.text_encoder) == REPORTED - UNUSED
-    logits = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, "meta"))
+    logits = model(torch.randn(1, 1, 224, 224, device="meta"), words(1, 768, device="meta"))
     assert logits.shape == (1, 1, 224, 224)
     logits.sum().backward()
     assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
