@@ -10,6 +10,7 @@ os.environ["HYDRA_DEPRECATION_WARNINGS_AS_ERRORS"] = "1"
 
 import pytest
 
+TIMES = ("time", "seconds", "step_seconds")  # of an epoch's row: no two runs share them
 SMOKE = [
     "dataset=phantom_tiny",
     "scale=smoke",

@@ -14,6 +14,7 @@ import torch
 
 from semimedref import checkpoint
 from semimedref.folder import RunFolder
+from tests.conftest import TIMES
 
 LONGER = ["scale.epochs=12", "hardware.save_seconds=0.02"]
 
@@ -55,7 +56,7 @@ def ending(run):
     """Weights, rows and result without times."""
     weights = checkpoint.load(run / "best.pt")
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rows = [{k: v for k, v in r.items() if k not in ("time", "seconds")} for r in rows]
+    rows = [{k: v for k, v in r.items() if k not in TIMES} for r in rows]
     result = json.loads((run / "result.json").read_text())
     return weights, rows, {k: result[k] for k in ("test", "best", "steps", "epochs", "parameters")}
 

@@ -7,9 +7,11 @@ import torch
 
 from semimedref import checkpoint
 from semimedref.errors import UserError
+from semimedref.folder import RunFolder
 from semimedref.method.teacher_student import TeacherStudent
 from semimedref.run import Parts
 from semimedref.stages import Stages
+from tests.conftest import TIMES
 
 
 @pytest.mark.parametrize(
@@ -87,13 +89,25 @@ def test_a_stage_that_gets_no_better_ends_early_and_the_next_has_its_own_best(st
     assert trainer.stages.start == 2 and trainer.step == 5 * trainer.steps_per_epoch
 
 
+def test_the_time_of_a_step_is_the_median_over_the_last_stage(staged):
+    trainer = staged("run")
+    trainer.fit()
+    folder = RunFolder(trainer.folder)
+    rows = [json.loads(row) for row in (folder.path / "metrics.jsonl").read_text().splitlines()]
+    times = [row["step_seconds"] for row in rows]
+    assert len(times) == 4 and trainer.stages.start == 2
+    assert 0 < sum(times) * trainer.steps_per_epoch < rows[-1]["seconds"] + 0.01
+    assert folder.step_seconds(after=2) == pytest.approx((times[2] + times[3]) / 2)
+    assert folder.step_seconds(after=4) is None
+
+
 class KilledError(Exception):
     pass
 
 
 def end(trainer):
     rows = [json.loads(r) for r in (trainer.folder / "metrics.jsonl").read_text().splitlines()]
-    rows = [{k: v for k, v in row.items() if k not in ("time", "seconds")} for row in rows]
+    rows = [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
     return rows, trainer.method.state_dict()
 
 

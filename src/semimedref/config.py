@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 SIGNED = ("dataset", "ratio", "seed", "method", "trainer")
 # At any depth, what does not decide a result: keys of the machine, and further evaluations of it.
 MACHINE_KEYS = frozenset({"root", "axes"})
-FILE_KEYS = frozenset(
-    {"weights", "tokenizer", "trunk", "candidates"}
-)  # signed by name and content, not by path
+FILE_KEYS = frozenset({"weights", "tokenizer", "trunk", "candidates"})  # by name and content
 TABLE_KEYS = frozenset({"annotation", "vocabulary", "brain_patients"})  # by content alone
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TRUSTED = ("semimedref.*",)

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import math
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,6 +105,13 @@ class RunFolder:
                 logger.removeHandler(handler)
                 if isinstance(handler, logging.FileHandler):
                     handler.close()
+
+    def step_seconds(self, *, after: int) -> float | None:
+        """Of an optimizer step and its data: the median over the epochs after that one."""
+        rows = (self.path / "metrics.jsonl").read_text().splitlines()
+        times = [json.loads(row).get("step_seconds") for row in rows[after:]]
+        known = [seconds for seconds in times if seconds is not None]
+        return statistics.median(known) if known else None
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file atomically."""

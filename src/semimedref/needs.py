@@ -6,7 +6,6 @@ are runs as all others: signed, resumed, and shared by every cell that needs the
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +17,6 @@ from semimedref.owner import HeldError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-log = logging.getLogger(__name__)
 
 _PAUSE = 5.0  # seconds between two looks at a run that another process trains
 

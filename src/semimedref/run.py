@@ -253,6 +253,7 @@ class Parts:
             | self.hardware.precision_flags(),
             "device": str(self.hardware.device),
             "wall_seconds": round(trainer.elapsed, 2),
+            "step_seconds": folder.step_seconds(after=trainer.stages.start),
             "peak_memory_bytes": peak_memory_bytes(),
             "parameters": {
                 "total": sum(p.numel() for p in parameters),

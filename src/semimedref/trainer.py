@@ -80,6 +80,7 @@ class Trainer:
         self.sums: dict[str, Tensor] = {}  # of each loss in this epoch, and how often it came
         self.counts: dict[str, int] = {}
         self.elapsed = 0.0
+        self._since = time.monotonic(), 0  # when the steps of this epoch began, and with which
 
     def fit(self) -> dict[str, Any]:
         """Train to the end or to an early stop; returns the best epoch. Resumes if it can."""
@@ -92,6 +93,7 @@ class Trainer:
             pin=self.hardware.device.type == "cuda",
         )
         saved_at = time.monotonic()
+        self._since = saved_at, self.step
         bar = EpochBar(self.steps_per_epoch)
         with Interrupts() as interrupts:
             for micro_batches in loader if not self._is_over() else ():
@@ -101,6 +103,7 @@ class Trainer:
                 if self.step % self.steps_per_epoch == 0:
                     self._finish_epoch()
                     saved_at = time.monotonic()
+                    self._since = saved_at, self.step
                     if self._is_over():
                         break
                 elif time.monotonic() - saved_at > self.hardware.save_seconds:
@@ -156,7 +159,9 @@ class Trainer:
         epoch = self.step // self.steps_per_epoch
         row: dict[str, Any] = {"epoch": epoch, "step": self.step}
         row["lr"] = self.learning_rate(self.step - 1)
-        self._check_finite()
+        self._check_finite()  # waits for the device, so the steps are over
+        began, first = self._since
+        row["step_seconds"] = round((time.monotonic() - began) / (self.step - first), 6)
         losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
         scores = scores_of(self.method, self.evaluate(self.valid), self.valid)

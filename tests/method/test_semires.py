@@ -52,7 +52,7 @@ def test_an_empty_pseudo_mask_matches_nothing():
 
 
 def test_the_weight_of_a_pixel_by_hand():
-    weight = pixel_weight(torch.tensor([0.0, 0.5, 1.0]))
+    weight = pixel_weight(torch.tensor([0.0, 0.5, 1.0]), height=1.3, variance=0.1)
     assert weight.tolist() == pytest.approx([0.939, 0.038, 0.939], abs=1e-3)
 
 
@@ -105,7 +105,9 @@ def test_the_student_learns_the_jittered_view_with_the_teachers_mask(case):
     each = torch.nn.functional.binary_cross_entropy_with_logits(
         logits, (p > 0.5).float(), reduction="none"
     )
-    torch.testing.assert_close(losses["loss_unsup"], (pixel_weight(p) * each).mean())
+    torch.testing.assert_close(
+        losses["loss_unsup"], (pixel_weight(p, height=1.3, variance=0.1) * each).mean()
+    )
     torch.testing.assert_close(losses["loss"], losses["loss_sup"] + losses["loss_unsup"])
     assert losses["matched"] == 0
 

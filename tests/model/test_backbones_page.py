@@ -1,56 +1,36 @@
 """docs/backbones.md is run as it stands: a network of the user's own, its option, its test."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.page import SMALL, Page, run
 
 from semimedref.config import config_dir
 
-PAGE = (Path(__file__).parents[2] / "docs" / "backbones.md").read_text()
-FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.S | re.M)
-FILES = {body.split()[1]: body for language, body in FENCES if language}
-COMMANDS = [line for language, body in FENCES if not language for line in body.splitlines()]
-SMALL = ["scale=smoke", "dataset=phantom_tiny", "scale.epochs=2", "tracking=off", "hardware=cpu"]
+PAGE = Page("backbones.md")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A user's folder, outside of the project, with the files of the page."""
-    folder = tmp_path_factory.mktemp("page")
-    for name, content in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    return folder
-
-
-def run(folder, *words):
-    environment = os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return PAGE.write(tmp_path_factory.mktemp("page"))
 
 
 def test_a_network_is_one_file_one_option_and_one_test_of_sixty_lines():
-    assert set(FILES) == {
+    assert set(PAGE.files) == {
         "my_lab/film_net.py",
         "my_conf/model/film_net.yaml",
         "test_film_net.py",
     }
-    assert sum(len([x for x in f.splitlines() if x.strip()]) for f in FILES.values()) <= 60
+    assert sum(len([x for x in f.splitlines() if x.strip()]) for f in PAGE.files.values()) <= 60
 
 
 def test_the_users_test_passes(folder):
     assert "1 passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PAGE.commands)
 def test_the_users_network_is_trained_alone_and_under_semi_medref(folder, command):
     words = shlex.split(command)[1:]
     assert "val dice" in run(folder, "-m", "semimedref.cli", *words, *SMALL)
@@ -58,4 +38,5 @@ def test_the_users_network_is_trained_alone_and_under_semi_medref(folder, comman
 
 def test_the_page_lists_every_option():
     options = {file.stem for file in Path(config_dir(), "model").glob("*.yaml")}
-    assert set(re.findall(r"^\| `(\w+)` \|", PAGE.partition("## With what")[0], re.M)) == options
+    table = PAGE.text.partition("## With what")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == options

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import SMOKE
+from tests.conftest import SMOKE, TIMES
 
 # Two rows, two ratios and three seeds: twelve cells. Each step is saved, so that a cell can be
 # disturbed anywhere.
@@ -91,8 +91,8 @@ def outcome(folder: Path):
     result = json.loads((folder / "result.json").read_text())
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for row in rows:
-        row.pop("seconds")
-        row.pop("time")
+        for name in TIMES:
+            row.pop(name)
     return {
         "test": result["test"],
         "best": result["best"],

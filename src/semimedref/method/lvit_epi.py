@@ -21,11 +21,10 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.semi_supervised import SemiSupervised
+from semimedref.method.semi_supervised import LABELED, SemiSupervised
 from semimedref.method.supervised import mask_of
 from semimedref.model.segmenter import Segmenter
 
-LABELED = "labeled"
 _READ_AT_ONCE = 64
 
 

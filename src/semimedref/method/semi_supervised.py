@@ -22,11 +22,13 @@ from semimedref.method.teacher import Teacher
 from semimedref.method.text_choice import choose, join
 from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures
 
+LABELED = "labeled"  # the stage without unlabeled images
+
 
 class SemiSupervised(Supervised):
     """Labeled images, and unlabeled ones with labels that a network makes.
 
-    A subclass says in `step` what they are. Without a plan (``plan_of``) nothing is mixed.
+    A subclass says in `step` what they are.
     """
 
     uses_unlabeled = True
@@ -116,6 +118,29 @@ class Taught(SemiSupervised):
         """Take both back."""
         super().load_weights(state)
         self.teacher.network.load_trainable_state(pick(state, "teacher"))
+
+
+class Staged(Taught):
+    """First labeled images alone; then all, with a teacher that begins as the best student.
+
+    Args:
+        stages: shares of the epochs, of ``labeled`` and ``all``.
+        shared: what `Taught` takes.
+    """
+
+    def __init__(self, *, stages: Mapping[str, float], **shared: Any) -> None:  # noqa: ANN401
+        super().__init__(**shared)
+        self.stages = dict(stages)
+
+    def enter(self, stage: str) -> None:
+        """The teacher begins as the best student of labeled images."""
+        del stage
+        self.teacher.follow(self.student, momentum=0.0)
+
+    def after_step(self, progress: Progress) -> None:
+        """The teacher follows where it is asked."""
+        if progress.stage != LABELED:
+            super().after_step(progress)
 
 
 def gaussian_ramp(progress: Progress, share: float) -> float:

@@ -21,16 +21,14 @@ from semimedref.errors import UserError
 from semimedref.method.candidates import CandidatePlan, Candidates, best_overlap, composed
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.semi_supervised import Taught
+from semimedref.method.semi_supervised import LABELED, Staged
 from semimedref.method.supervised import mask_of
 from semimedref.model.segmenter import Segmenter, check_choice
 
-LABELED = "labeled"
 MATCHES = ("iom", "cpi")
-_HEIGHT, _VARIANCE = 1.3, 0.1  # of the weight w(p)
 
 
-class SemiRES(Taught):
+class SemiRES(Staged):
     """Burn-in on labeled images, then L_s + L_u with an EMA teacher; the sentence is never edited.
 
     L_u is a cross-entropy: with a matched candidate as label, classes weighed as in LAVT; else with
@@ -49,6 +47,8 @@ class SemiRES(Taught):
         cpi_threshold: least share of either mask.
         most: candidates of an image that are looked at.
         class_weights: of background and lesion where a candidate was matched.
+        pwa_height: of the weight w(p) of a pixel, before the bell is taken away.
+        pwa_variance: of that bell around p = 0.5.
     """
 
     def __init__(
@@ -66,15 +66,23 @@ class SemiRES(Taught):
         cpi_threshold: float,
         most: int,
         class_weights: tuple[float, float],
+        pwa_height: float,
+        pwa_variance: float,
     ) -> None:
         super().__init__(
-            model=model, views=views, loss=loss, text_dropout=text_dropout, momentum=momentum
+            model=model,
+            views=views,
+            loss=loss,
+            text_dropout=text_dropout,
+            momentum=momentum,
+            stages=stages,
         )
         check_choice("method.match", match, MATCHES)
-        self.stages, self.match = dict(stages), match
+        self.match = match
         self.candidates = None if candidates is None else Candidates(candidates, most=most)
         self.threshold = iom_threshold if match == "iom" else cpi_threshold
         self.class_weights, self.most = tuple(class_weights), most
+        self.pwa = {"height": pwa_height, "variance": pwa_variance}
         self._ids: tuple[str, ...] = ()
         if self.candidates is not None and views.zoom.probability > 0:
             raise UserError(
@@ -88,11 +96,6 @@ class SemiRES(Taught):
         self._ids = unlabeled.split.ids
         if self.candidates is not None:
             self.candidates.check([self._ids[i] for i in unlabeled.places])
-
-    def enter(self, stage: str) -> None:
-        """The teacher begins as the best student of labeled images."""
-        del stage
-        self.teacher.follow(self.student, momentum=0.0)
 
     def plan(self, batch: Batch, progress: Progress) -> CandidatePlan | None:
         """The views' plan, and the candidates of each image."""
@@ -151,17 +154,12 @@ class SemiRES(Taught):
         with_candidate = (one * weight * each).sum() / (one * weight).sum().clamp(min=1e-12)
         others = 1 - one
         pixels = (others * torch.ones_like(each)).sum().clamp(min=1e-12)
-        without = (others * pixel_weight(probability) * each).sum() / pixels
+        without = (others * pixel_weight(probability, **self.pwa) * each).sum() / pixels
         groups = matched.any().to(each.dtype) + (~matched).any().to(each.dtype)
         return (with_candidate + without) / groups
 
-    def after_step(self, progress: Progress) -> None:
-        """The teacher follows where it is asked."""
-        if progress.stage != LABELED:
-            super().after_step(progress)
 
-
-def pixel_weight(probability: Tensor) -> Tensor:
-    """PWA: w(p) = 1.3 - exp(-(p - 0.5)^2 / 0.2) / sqrt(0.2 pi), near 0 where nobody is sure."""
-    bell = torch.exp(-((probability - 0.5) ** 2) / (2 * _VARIANCE))
-    return _HEIGHT - bell / math.sqrt(2 * math.pi * _VARIANCE)
+def pixel_weight(probability: Tensor, *, height: float, variance: float) -> Tensor:
+    """PWA: w(p) = height - N(p; 0.5, variance), near 0 where nobody is sure."""
+    bell = torch.exp(-((probability - 0.5) ** 2) / (2 * variance))
+    return height - bell / math.sqrt(2 * math.pi * variance)

@@ -18,19 +18,16 @@ from semimedref.augment.t_patchmix import Mixed
 from semimedref.augment.views import Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
-from semimedref.errors import UserError
 from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.supervised import Supervised, mask_of
-from semimedref.method.teacher import Teacher
-from semimedref.method.text_choice import choose, join
+from semimedref.method.semi_supervised import Taught
+from semimedref.method.supervised import mask_of
+from semimedref.method.text_choice import join
 from semimedref.model.segmenter import Segmenter, TextFeatures
 
 
-class TeacherStudent(Supervised):
+class TeacherStudent(Taught):
     """L = L_sup + lambda_u(t) L_unsup + PACL on both branches (paper, Eq. total)."""
-
-    uses_unlabeled = True
 
     def __init__(
         self,
@@ -47,16 +44,20 @@ class TeacherStudent(Supervised):
         momentum_end: float,
         text_dropout: bool,
     ) -> None:
-        super().__init__(model=model, views=views, loss=loss, text_dropout=text_dropout)
-        self.teacher = Teacher(model)
+        super().__init__(
+            model=model,
+            views=views,
+            loss=loss,
+            text_dropout=text_dropout,
+            momentum=momentum_end,
+        )
         self.align = _alignment(align, model)
         self.pseudo_label, self.schedule = pseudo_label, schedule
         self.weight_unlabeled, self.mixed_threshold = weight_unlabeled, mixed_threshold
         self.momentum_start, self.momentum_end = momentum_start, momentum_end
 
     def to(self, device: object) -> Self:
-        """Move student, teacher and projections."""
-        self.teacher.network.to(device)
+        """Move the projections, too."""
         if self.align is not None:
             self.align.to(device)
         return super().to(device)
@@ -101,23 +102,11 @@ class TeacherStudent(Supervised):
             pairs += [(calm, self.student_text(unlabeled), unlabeled.position)]
         return self._total(losses | self._contrast(pairs, progress), progress)
 
-    @torch.no_grad()
-    def teach(self, image: Tensor, batch: Batch) -> Tensor:
-        """The teacher's probability P for a weak view and the complete sentence."""
-        network = self.teacher.network
-        text = network.encode_text(batch.text)
-        return network(network.normalized(image), text).float().sigmoid()
-
     def target(self, strong: Mixed) -> Tensor:
         """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
         plain = self.pseudo_label(strong.probability, threshold=strong.unmixed_threshold)
         mixed = self.pseudo_label(strong.probability, threshold=self.mixed_threshold)
         return torch.where(strong.pasted[:, None, None, None], mixed, plain)
-
-    def strong_text(self, batch: Batch, strong: Mixed) -> TextFeatures:
-        """The student's reading of the sentences that are true for the strong view."""
-        chosen = choose(batch.plan.texts, strong.choice, batch.plan.candidates)
-        return self.student.encode_text(chosen, dropout=self.text_dropout)
 
     def _contrast(
         self, pairs: list[tuple[Tensor, TextFeatures, Tensor]], progress: Progress
@@ -164,10 +153,6 @@ class TeacherStudent(Supervised):
             "loss_pacl_unsup": unlabeled,
         }
 
-    def after_step(self, progress: Progress) -> None:
-        """The teacher follows the student."""
-        self.teacher.follow(self.student, momentum=self.momentum(progress))
-
     def lambda_u(self, progress: Progress) -> float:
         """Weight of the unlabeled branch: 0 in burn-in, then linear."""
         return self.weight_unlabeled * self.schedule.unlabeled_share(progress)
@@ -181,16 +166,6 @@ class TeacherStudent(Supervised):
         """lambda_u and m."""
         return {"lambda_u": self.lambda_u(progress), "momentum": self.momentum(progress)}
 
-    def network(self, which: str) -> Segmenter:
-        """Student or teacher."""
-        if which not in ("student", "teacher"):
-            raise UserError(f"weights={which} is unknown: expected student or teacher")
-        return self.teacher.network if which == "teacher" else self.student
-
-    def state_dict(self) -> dict[str, Any]:
-        """Student, teacher and projections."""
-        return self.weights()
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take all back."""
         if self.align is not None:
@@ -200,12 +175,11 @@ class TeacherStudent(Supervised):
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """Both networks, and the projections if there are any."""
         heads = {} if self.align is None else {"align": self.align.state_dict()}
-        return super().weights() | {"teacher": self.teacher.network.trainable_state()} | heads
+        return super().weights() | heads
 
     def load_weights(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Take them back; masks need no projections, so a file without them is good enough."""
         super().load_weights(state)
-        self.teacher.network.load_trainable_state(pick(state, "teacher"))
         if self.align is not None and "align" in state:
             self.align.load_state_dict(state["align"])
 

@@ -27,7 +27,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.semi_supervised import Taught
+from semimedref.method.semi_supervised import LABELED, Staged
 from semimedref.method.supervised import mask_of
 from semimedref.method.teacher_student import add_parameters
 from semimedref.method.text_choice import join
@@ -35,11 +35,10 @@ from semimedref.model.losses import dice
 from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures
 from semimedref.model.tevid_recon import TeViDRecon
 
-LABELED = "labeled"
 _LOWEST = -1e4  # of a logit that does not count
 
 
-class TeViDMethod(Taught):
+class TeViDMethod(Staged):
     """L = L_sup + L_rcs + w_vis L_vis + w_txt L_txt; first labeled images alone.
 
     Args:
@@ -75,9 +74,13 @@ class TeViDMethod(Taught):
                 f"{type(model).__name__} has not: choose model=tevid_recon"
             )
         super().__init__(
-            model=model, views=views, loss=loss, text_dropout=text_dropout, momentum=momentum
+            model=model,
+            views=views,
+            loss=loss,
+            text_dropout=text_dropout,
+            momentum=momentum,
+            stages=stages,
         )
-        self.stages = dict(stages)
         self.heads = ContrastHeads(
             model.image_encoder.widths[0], model.text_encoder.width, width=width
         )
@@ -97,11 +100,6 @@ class TeViDMethod(Taught):
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Nothing is mixed."""
-
-    def enter(self, stage: str) -> None:
-        """The teacher begins as the best student of labeled images."""
-        del stage
-        self.teacher.follow(self.student, momentum=0.0)
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
@@ -152,11 +150,6 @@ class TeViDMethod(Taught):
         inside, there = region_mean(outputs.extra["target_map"], region)
         outside, rest = region_mean(outputs.extra["background_map"], 1 - region)
         return (self.heads.embed(inside), self.heads.embed(outside)), there & rest
-
-    def after_step(self, progress: Progress) -> None:
-        """The teacher follows where it is asked."""
-        if progress.stage != LABELED:
-            super().after_step(progress)
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """With the projections."""

@@ -16,16 +16,15 @@ from semimedref.augment.views import Views
 from semimedref.dataset.sample import Batch
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
-from semimedref.method.semi_supervised import Taught
+from semimedref.method.semi_supervised import LABELED, Staged
 from semimedref.method.supervised import mask_of
 from semimedref.method.text_choice import join
 from semimedref.model.segmenter import Segmenter, check_choice
 
-LABELED, ALL = "labeled", "all"
 _PUBLISHED_SIDE = 224
 
 
-class TextMoE(Taught):
+class TextMoE(Staged):
     """First labeled images alone; then all, with the teacher's masks and exchanged frequencies.
 
     Every image of a batch, labeled or not, gets frequencies of another one. The teacher sees it as
@@ -57,21 +56,20 @@ class TextMoE(Taught):
         as_released: bool,
     ) -> None:
         super().__init__(
-            model=model, views=views, loss=loss, text_dropout=text_dropout, momentum=momentum
+            model=model,
+            views=views,
+            loss=loss,
+            text_dropout=text_dropout,
+            momentum=momentum,
+            stages=stages,
         )
         check_choice("method.exchange", exchange, KINDS)
-        self.stages = dict(stages)
         self.exchange = "unshifted" if as_released else exchange
         self.cutoff, self.as_released = cutoff, as_released
         self.draws += 1  # the last number of a sample decides who gives to whom
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Nothing is mixed."""
-
-    def enter(self, stage: str) -> None:
-        """The teacher begins as the best student of labeled images."""
-        del stage
-        self.teacher.follow(self.student, momentum=0.0)
 
     def step(
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
@@ -105,8 +103,3 @@ class TextMoE(Taught):
             return super().teach(image, batch)
         finally:
             self.teacher.network.eval()
-
-    def after_step(self, progress: Progress) -> None:
-        """The teacher follows where it is asked."""
-        if progress.stage != LABELED:
-            super().after_step(progress)

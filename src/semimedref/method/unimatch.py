@@ -51,6 +51,8 @@ class UniMatch(SemiSupervised):
         text_dropout: of the student's text encoder.
         threshold: tau.
         feature_dropout: probability of a channel of the image encoder to be dropped in L_fp.
+        weight_strong: of each strong view.
+        weight_dropped: of L_fp.
     """
 
     def __init__(
@@ -62,9 +64,12 @@ class UniMatch(SemiSupervised):
         text_dropout: bool,
         threshold: float,
         feature_dropout: float,
+        weight_strong: float,
+        weight_dropped: float,
     ) -> None:
         super().__init__(model=model, views=views, loss=loss, text_dropout=text_dropout)
         self.threshold, self.feature_dropout = threshold, feature_dropout
+        self.weight_strong, self.weight_dropped = weight_strong, weight_dropped
         self.draws = 2 * views.draws
 
     def plan(self, batch: Batch, progress: Progress) -> TwoPlans:
@@ -82,10 +87,9 @@ class UniMatch(SemiSupervised):
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:
         """Weak and labeled images; the weak ones with dropped features; both strong views."""
-        known = self.views.labeled(labeled)
-        text = self.student_text(labeled)
         if unlabeled is None:
             return super().step(labeled, None, progress)
+        known, text = self.views.labeled(labeled), self.student_text(labeled)
         weak = self.views.weak(unlabeled)
         calm = self.views.normalize(weak.image)
         words = self.student_text(unlabeled)
@@ -99,7 +103,8 @@ class UniMatch(SemiSupervised):
         loss_sup = self.objective(first, mask_of(known))
         s1, s2 = (self._unlabeled(x, s.probability) for x, s in zip(logits, strong, strict=True))
         loss_fp = self._unlabeled(dropped, probability)
-        total = (0.5 * loss_sup + 0.25 * s1 + 0.25 * s2 + 0.5 * loss_fp) / 2
+        unlabeled_terms = self.weight_strong * (s1 + s2) + self.weight_dropped * loss_fp
+        total = (loss_sup / 2 + unlabeled_terms) / 2
         sure = confident(probability, self.threshold).mean()
         return {
             "loss": total,

@@ -62,6 +62,7 @@ class Result(TypedDict, total=False):
     precision: dict[str, object]
     device: str
     wall_seconds: float
+    step_seconds: float | None
     peak_memory_bytes: int
     parameters: Parameters
     epochs: int

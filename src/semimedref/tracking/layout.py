@@ -19,7 +19,9 @@ VERSION = "2"  # raised when names or places change: runs of another layout are 
 TABLE = "per_image.json"
 # What an epoch writes without a group. MLflow shows groups by their letters: resources, test,
 # train, val, view (the overlays).
-_GROUPS = {"epoch": "resources/epoch", "seconds": "resources/seconds", "lr": "train/lr"}
+_GROUPS = {"epoch": "resources/epoch", "seconds": "resources/seconds", "lr": "train/lr",
+           "step_seconds": "resources/step_seconds"}  # fmt: skip
+_RESOURCES = ("wall_seconds", "step_seconds", "peak_memory_bytes")  # of a result
 _COUNTS = ("tp", "fp", "fn")
 _NAMES = ("id", "patient", "position", "dice", *_COUNTS)
 
@@ -50,7 +52,7 @@ def summary(result: Mapping) -> dict[str, object]:
     """What a result adds to the columns of MLflow's table."""
     best, weights = result.get("best") or {}, result.get("parameters") or {}
     resources = {f"parameters_{key}": value for key, value in weights.items()}
-    resources |= {key: result.get(key) for key in ("wall_seconds", "peak_memory_bytes")}
+    resources |= {key: result.get(key) for key in _RESOURCES}
     resources["best_epoch"] = best.get("epoch")
     chosen = {f"best_{k.removeprefix('val/')}": v for k, v in best.items() if k != "epoch"}
     return {"test": result.get("test") or {}, "val": chosen, "resources": resources}
