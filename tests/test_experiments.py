@@ -66,11 +66,11 @@ def test_ours_at_two_percent_stands_in_seven_tables_and_trains_once():
              "sensitivity_2pct", "alignment_analysis")  # fmt: skip
     cells = [cell for name in names for cell in expand([f"experiment={name}"]).cells]
     assert sum(cell.signature == ours for cell in cells) == len(names) + 1  # twice in sensitivity
-    # main 240, ladder 42, augmentation 30, mixing 12, test 2, sensitivity 18, alignment 6
-    assert len(cells) == 350
+    # main 408, ladder 42, augmentation 30, mixing 12, test 2, sensitivity 18, alignment 6
+    assert len(cells) == 518
     # again: ladder 6 at 2 % of main; augmentation 9 (T-S EMA, V2, All are known); two controls in
     # each of them; mixing 3, test 2, sensitivity 6 (both defaults), alignment 6 (CLIP is V3)
-    assert len({cell.signature for cell in cells}) == 350 - 6 - 9 - 2 * 6 - 3 - 2 - 6 - 6
+    assert len({cell.signature for cell in cells}) == 518 - 6 - 9 - 2 * 6 - 3 - 2 - 6 - 6
 
 
 def test_a_file_that_kept_the_name_of_its_parent_is_refused(tmp_path):

@@ -12,10 +12,11 @@ from semimedref.text.vocabulary import vocabulary as look_up
 from semimedref.text.wordings import plain as plain_words
 
 _CURES = "choose method=teacher_student"
-_WORDLESS = ("unet", "mean_mask")  # models that read nothing
+_WORDLESS = ("unet", "plain_unet", "mean_mask")  # models that read nothing
 _COUNTED = ("text_atlas", "mean_mask")  # models without parameters
 _TRAINING = ("supervised", "teacher_student", "ispg", "mean_teacher", "fixmatch", "cps", "unimatch",
-             "textmoe", "semires", "tevid_recon", "lvit_epi")  # fmt: skip
+             "textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch",
+             "dusss", "amvlm")  # fmt: skip
 
 
 def check_combination(plain: dict[str, Any]) -> None:

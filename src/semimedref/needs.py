@@ -7,7 +7,7 @@ are runs as all others: signed, resumed, and shared by every cell that needs the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ def needed(cfg: DictConfig) -> Iterator[tuple[str, DictConfig]]:
 
     if not cfg.get("needs"):
         return
-    for name, changes in OmegaConf.to_container(cfg.needs, resolve=False).items():
+    for name, changes in OmegaConf.to_container(cfg.needs, resolve=True).items():
         other = cfg.copy()
         with open_dict(other):
             for group, value in changes.items():
@@ -35,6 +35,20 @@ def needed(cfg: DictConfig) -> Iterator[tuple[str, DictConfig]]:
                 other[group] = value if whole else OmegaConf.merge(other[group], value)
             other.needs, other.row, other.experiment_name, other.study = {}, None, None, None
         yield str(name), other
+
+
+def of_run(plain: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What a run with this configuration needs: resolved configurations, by the runs' names.
+
+    Args:
+        plain: its own, resolved.
+        overrides: the words that compose it; asked only where it needs something, since what it
+            needs may read what differs there.
+    """
+    if not plain.get("needs"):
+        return {}
+    others = [config.resolved(other) for _, other in needed(config.compose(list(overrides)))]
+    return {config.run_name(other): other for other in others}
 
 
 def trained(cfg: DictConfig, train: Callable[[DictConfig], object]) -> dict[str, Path]:

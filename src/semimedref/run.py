@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SHOWN = ("dice", "miou", "dice_macro", "text_gap", "map", "auroc", "f1")  # at the end of a run
+_SHOWN = (
+    "dice",
+    "miou",
+    "dice_macro",
+    "text_gap",
+    "map",
+    "auroc",
+    "f1",
+    "match",
+)  # at the end of a run
 
 
 def run(cfg: DictConfig) -> float:

@@ -55,6 +55,7 @@ class Experiment:
     cells: list[Cell]
     overrides: tuple[str, ...] = ()  # the words that named it
     cost: tuple[str, ...] = ()  # numbers that are counted from each row's network, trained or not
+    resources: tuple[str, ...] = ()  # numbers that the results of its runs tell
     overhead: str | None = None  # the row whose cost is also shown as what it adds
     ladder: bool = False  # each row adds a part to the row before: test every step too
     controls: tuple[str, ...] = ()  # rows of a ladder that are no step of it
@@ -102,6 +103,7 @@ def expand(overrides: list[str]) -> Experiment:
         cells=_cells(base, fixed, params),
         overrides=tuple(overrides),
         cost=tuple(table.get("cost") or ()),
+        resources=tuple(str(name) for name in table.get("resources") or ()),
         overhead=table.get("overhead"),
         ladder=bool(table.get("ladder")),
         controls=tuple(str(row) for row in table.get("controls") or ()),

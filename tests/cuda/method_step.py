@@ -197,7 +197,7 @@ def combinations():
     return seen
 
 
-RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi")
+RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 
@@ -210,6 +210,14 @@ def rivals():
     """Published methods with their own networks, at the paper's size, with unlabeled images."""
     last = replace(AFTER_BURN_IN, stage="all")
     seen = {name: check(CONVNEXT, f"method={name}", progress=last) for name in RIVALS}
+    words = ["text_encoder=bert", "text_encoder.frozen=false", "vlm.image_encoder.weights=random"]
+    for vlm in ("dusss", "amvlm"):
+        options = [f"method={vlm}", *words]
+        seen[vlm] = check(*options, progress=last)
+        before = ["method=vlm_pretraining", f"vlm={vlm}", *words]
+        seen[f"{vlm}, before"] = check(*before, progress=last)
+        released = ["method.as_released=true", f"method={vlm}"]
+        seen[f"{vlm}, as released"] = check(*released, size=SMALL, progress=last)
     with_masks = ["method=semires", "method.candidates=folder", "augment.zoom.probability=0"]
     return seen | {"semires, candidates": check(*with_masks, size=SMALL, progress=last)}
 

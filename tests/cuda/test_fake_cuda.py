@@ -83,16 +83,26 @@ def test_the_general_methods_make_no_device_mistake_at_full_size(shim):
 
 def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "rivals", shim=shim)
+    assert all(part["devices"] == ["cuda:0"] for part in seen.values())
+    for vlm, more in (("dusss", ["loss_text"]), ("amvlm", [])):
+        whole, before = seen.pop(vlm), seen.pop(f"{vlm}, before")
+        assert seen.pop(f"{vlm}, as released")["losses"] == whole["losses"]
+        own = ["loss", "loss_grounding", "loss_seg", "text_mask", *more]
+        assert whole["losses"] == sorted(own)
+        space = {"dusss": 512, "amvlm": 128}[vlm]
+        decoder = 2 * (2 * space + 2 * (9 * space**2 + space) + 1) + 1
+        assert whole["gradients"] == 14_751_873 + decoder
+        assert before["gradients"] == {"dusss": 138_769_413, "amvlm": 203_787_904}[vlm]
     assert seen.pop("semires, candidates")["losses"] == seen["semires"]["losses"]
     contrasts = ["loss", "loss_sup", "loss_text", "loss_unsup", "loss_visual"]
     heads = 96 * 128 + 128 + 128 * 128 + 128 + 768 * 128 + 128
     assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {
         "lvit_epi": (["loss", "loss_lv", "loss_sup", "loss_unsup"], 29_908_033),
         "tevid_recon": (contrasts, 44_994_987 + heads),
+        "textmatch": (["loss", "loss_cl", "loss_pl", "loss_reg", "loss_sup"], 69_099_489),
         "textmoe": (["loss", "pseudo_lesion"], 44_309_109),
         "semires": (["loss", "loss_sup", "loss_unsup", "matched"], 45_162_338),  # with weight decay
     }
-    assert all(part["devices"] == ["cuda:0"] for part in seen.values())
 
 
 def test_the_step_of_ispg_makes_no_device_mistake_at_full_size(shim):

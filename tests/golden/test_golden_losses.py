@@ -22,14 +22,15 @@ def five_losses(cfg, folder):
 
 
 METHODS = ("supervised", "teacher_student", "mean_teacher", "fixmatch", "cps", "unimatch",
-           "textmoe", "semires", "tevid_recon", "lvit_epi")  # fmt: skip
+           "textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch",
+           "dusss", "amvlm", "vlm_pretraining vlm=dusss", "vlm_pretraining vlm=amvlm")  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_losses_are_the_golden_ones(compose_smoke, tmp_path, method):
     small = ["model.width=16", "text_encoder.max_tokens=24"] if method == "lvit_epi" else []
     cfg = compose_smoke(
-        f"method={method}", *small, "scale.schedule.burn_in=0", "scale.schedule.ramp=0"
+        *f"method={method}".split(), *small, "scale.schedule.burn_in=0", "scale.schedule.ramp=0"
     )
     expected = json.loads(GOLDEN.read_text())[method]
     assert five_losses(cfg, tmp_path) == pytest.approx(expected, rel=2e-3)

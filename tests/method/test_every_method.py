@@ -24,6 +24,10 @@ METHODS = {
     "textmoe": [],
     "semires": [],
     "tevid_recon": [],
+    "textmatch": [],
+    "dusss": [],
+    "amvlm": [],
+    "vlm_pretraining": ["vlm=dusss"],
     "lvit_epi": ["model.width=16", "text_encoder.max_tokens=24"],
 }
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
@@ -101,12 +105,13 @@ def hide(split, places):
 def test_training_sees_no_mask_of_the_unlabeled_pool_and_nothing_of_the_test_split(make, method):
     parts, trainer = make(method)
     labeled, other = trainer.data.labeled.pool, trainer.data.unlabeled
-    hidden = [i for i in range(len(labeled.split)) if i not in set(labeled.places)]
+    known = set(labeled.places) if trainer.method.reads_masks else set()
+    hidden = [i for i in range(len(labeled.split)) if i not in known]
     for pool in [labeled] if other is None else [labeled, other.pool]:
         hide(pool.split, hidden)
         assert pool is labeled or set(pool.places) == set(hidden)
     with pytest.raises(AssertionError, match="was read"):  # the trap works
-        replace(labeled, places=tuple(hidden)).fetch([0])
+        replace(labeled, places=tuple(hidden), masks=True).fetch([0])
     parts.dataset.split = forbidden(parts.dataset.split)
     trainer.fit()
 
@@ -123,14 +128,18 @@ def forbidden(split):
 def test_a_step_is_counted_for_a_plan(compose_smoke, method):
     config = resolved(compose_smoke(f"method={method}", *METHODS[method]))
     last = Progress(19, 5, 20, "all")
-    kind = Stage(unlabeled=method != "supervised", burn_in=False, skips=False, at=last)
+    alone = method in ("supervised", "vlm_pretraining")
+    kind = Stage(unlabeled=not alone, burn_in=False, skips=False, at=last)
     found = count_step(fake_method(config), config, kind)
-    alone = Stage(unlabeled=False, burn_in=False, skips=False, at=last)
-    labeled = count_step(fake_method(config), config, alone)
+    masks = Stage(unlabeled=False, burn_in=False, skips=False, at=last)
+    labeled = count_step(fake_method(config), config, masks)
     assert found.flops >= labeled.flops > 0 and found.kernels > 0 and found.memory > 0
-    assert method == "supervised" or found.flops > 1.5 * labeled.flops
+    assert alone or found.flops > 1.5 * labeled.flops
 
 
 def test_all_methods_share_the_labeled_images(make):
-    places = {m: tuple(make(m)[1].data.labeled.pool.places) for m in METHODS}
+    trainers = {m: make(m)[1] for m in METHODS}
+    without = trainers.pop("vlm_pretraining").data.labeled.pool
+    assert len(without) == len(without.split) and not without.masks
+    places = {m: tuple(t.data.labeled.pool.places) for m, t in trainers.items()}
     assert len(set(places.values())) == 1

@@ -27,7 +27,7 @@ def test_the_page_shows_the_plan_of_the_main_table(main):
 
 
 def test_the_page_shows_the_hours_of_every_gpu(main):
-    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.,]+) \| ([\d.,]+) \|$", PAGE.read_text(), re.M)
     hours = {}
     for name in GPUS:
         gpu = resolved(compose([f"gpu={name}"]))["gpu"]

@@ -1,5 +1,7 @@
 """Counts of the real methods, against real steps, real files and published numbers."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -120,3 +122,22 @@ def test_mmi_unet_needs_the_operations_that_others_count():
     text += (2 * tokens + 2 * visual) * width**2 + 2 * tokens * visual * width  # and the image
     text += 2 * tokens * width * hidden + tokens * width**2
     assert (ours + head + text) / 1e9 == pytest.approx(10.10, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["method=textmoe"],
+        ["method=semires"],
+        ["method=tevid_recon"],
+        ["method=lvit_epi", "model.width=8", "text_encoder.max_tokens=24"],
+    ],
+)
+def test_labeled_images_alone_cost_a_supervised_step(overrides):
+    config = resolved(compose(["scale=smoke", "dataset=phantom_tiny", *overrides]))
+    fake = fake_method(config)
+    flops = [
+        count_step(fake, config, Stage(reads, burn_in=False, skips=False, at=at)).flops
+        for reads, at in ((False, END), (True, replace(END, stage="labeled")), (True, END))
+    ]
+    assert flops[0] == flops[1] < flops[2] / 2

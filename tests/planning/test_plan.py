@@ -68,6 +68,14 @@ def test_an_early_stop_is_known_before(words):
     assert {run.earliest for run in runs} == {(3, 4)}  # the first epoch is the best, then two more
 
 
+def test_every_stage_may_stop_early(words):
+    staged = ["only=Baseline", "+method.stages={labeled:0.25,all:0.75}"]
+    runs = plan_experiment(
+        expand([*words, *staged, "trainer.patience=1", "trainer.min_epochs=1"])
+    ).total.runs
+    assert {run.earliest for run in runs} == {(3, 4)}  # 1 of 1 epoch, then 2 of 3
+
+
 def test_trials_that_a_search_has_not_drawn_cost_as_its_starting_point(words):
     search = expand(["experiment=search_phantom", *(w for w in words[1:] if "=" in w)])
     plan = plan_experiment(search)

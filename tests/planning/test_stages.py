@@ -53,3 +53,26 @@ def test_a_method_without_a_schedule_has_one_kind_of_step():
 def test_steps_that_were_taken_are_not_planned_again():
     found = kinds("scale=paper", "method=teacher_student", length=Length(100, 10, 1), done=480)
     assert found == {"unlabeled": 520}
+
+
+def test_a_method_with_stages_takes_the_steps_of_each():
+    found = kinds("scale=paper", "method=textmoe", "trainer.epochs=5", length=Length(5, 10, 1))
+    # half of five epochs is rounded to two
+    assert found == {"unlabeled-stage_labeled": 20, "unlabeled-stage_all": 30}
+
+
+def test_steps_and_lengths_are_those_of_the_stage():
+    node = config("scale=paper", "method=textmoe", "trainer.epochs=4")
+    steps = {
+        stage.at.stage: stage.at for stage in stages_of(node, Length(4, 10, 1), unlabeled=True)
+    }
+    assert {name: (at.step, at.total_steps) for name, at in steps.items()} == {
+        "labeled": (19, 20),
+        "all": (19, 20),
+    }
+
+
+def test_steps_of_a_stage_that_is_over_are_not_planned_again():
+    words = ["scale=paper", "method=textmoe", "trainer.epochs=4"]
+    for done, left in ((10, [10, 20]), (20, [20]), (30, [10]), (40, [])):
+        assert list(kinds(*words, length=Length(4, 10, 1), done=done).values()) == left

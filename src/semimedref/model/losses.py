@@ -20,6 +20,23 @@ def dice(logits: Tensor, target: Tensor, smooth: float = _SMOOTH) -> Tensor:
     return (1 - (2 * overlap + smooth) / (p.sum(1) + g.sum(1) + smooth)).mean()
 
 
+def batch_dice(logits: Tensor, target: Tensor) -> Tensor:
+    """Soft Dice loss whose sums run over all pixels of all images of a batch.
+
+    Args:
+        logits: (B, 1, H, W), of any float type.
+        target: (B, 1, H, W) in [0, 1].
+    """
+    p, g = logits.float().sigmoid(), target.float()
+    return 1 - (2 * (p * g).sum() + _SMOOTH) / (p.sum() + g.sum() + _SMOOTH)
+
+
+def batch_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy and the Dice of the whole batch (TextMatch)."""
+    entropy = F.binary_cross_entropy_with_logits(logits.float(), target.float())
+    return entropy + batch_dice(logits, target)
+
+
 def balanced_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
     """Half squared Dice, half cross-entropy in which lesion and background count alike (LViT).
 
@@ -33,11 +50,24 @@ def balanced_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
     x, g = logits.float().flatten(1), target.float().flatten(1)
     lesion = (g * F.softplus(-x)).sum() / g.sum().clamp(min=_NOTHING)
     background = ((1 - g) * F.softplus(x)).sum() / (1 - g).sum().clamp(min=_NOTHING)
-    p = x.sigmoid()
-    smooth = 4 * _SMOOTH  # published: 1e-5 where both maps are halved before they are squared
-    sizes = p.square().sum(1) + g.square().sum(1)
-    overlap = (1 - (2 * (p * g).sum(1) + smooth) / (sizes + smooth)).mean()
-    return 0.5 * overlap + 0.5 * (0.5 * lesion + 0.5 * background)
+    return 0.5 * _squared_dice(x, g) + 0.5 * (0.5 * lesion + 0.5 * background)
+
+
+def rounded_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
+    """The same as released: a soft pixel belongs to the lesion from one half on, and to it alone.
+
+    Of hard masks it is `balanced_dice_bce`. Where every target is above one half there is no
+    background.
+
+    Args:
+        logits: (B, 1, H, W), of any float type.
+        target: (B, 1, H, W) in [0, 1].
+    """
+    x, g = logits.float().flatten(1), target.float().flatten(1)
+    each = F.binary_cross_entropy_with_logits(x, g, reduction="none")
+    lesion, background = (g > 0.5).float(), (g < 0.5).float()
+    halves = [(c * each).sum() / c.sum().clamp(min=_NOTHING) for c in (lesion, background)]
+    return 0.5 * _squared_dice(x, g) + 0.5 * (0.5 * halves[0] + 0.5 * halves[1])
 
 
 def channel_dice_ce(logits: Tensor, target: Tensor) -> Tensor:
@@ -55,3 +85,11 @@ def channel_dice_ce(logits: Tensor, target: Tensor) -> Tensor:
     overlap = dice(logits.flatten(0, 1), masks.flatten(0, 1))  # a mean over images and channels
     scores = logits.sigmoid().log_softmax(1)
     return overlap - (masks * scores).sum(1).mean()
+
+
+def _squared_dice(x: Tensor, g: Tensor) -> Tensor:
+    """Dice loss with squares below, of logits x and targets g (B, N), a mean over images."""
+    p = x.sigmoid()
+    smooth = 4 * _SMOOTH  # published: 1e-5 where both maps are halved before they are squared
+    sizes = p.square().sum(1) + g.square().sum(1)
+    return (1 - (2 * (p * g).sum(1) + smooth) / (sizes + smooth)).mean()

@@ -146,13 +146,13 @@ def check_sizes(image_encoder: ImageEncoder, *, heads: dict[str, int], kept: Seq
         )
 
 
-def check_multiple(side: int, *, name: str) -> None:
-    """Refuse sides that are no multiple of the last level's stride."""
-    if side >= STRIDE and side % STRIDE == 0:
+def check_multiple(side: int, *, name: str, stride: int = STRIDE) -> None:
+    """Refuse sides that are no multiple of the deepest map's stride."""
+    if side >= stride and side % stride == 0:
         return
-    below = side // STRIDE * STRIDE
-    nearest = [str(s) for s in (below, below + STRIDE) if s >= STRIDE]
+    below = side // stride * stride
+    nearest = [str(s) for s in (below, below + stride) if s >= stride]
     raise UserError(
-        f"{name} cannot take images of {side} px: expected a multiple of {STRIDE}. "
+        f"{name} cannot take images of {side} px: expected a multiple of {stride}. "
         f"Set scale.image_side={' or scale.image_side='.join(nearest)}"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from semimedref.config import build
@@ -36,6 +36,13 @@ class Images:
 
 def images_of(config: Mapping[str, Any]) -> Images:
     """Published or configured numbers; else those of the data set's own table, if it is here."""
+    found = _images(config)
+    if _reads_masks(config):
+        return found
+    return replace(found, labeled=found.labeled + found.unlabeled, unlabeled=0)
+
+
+def _images(config: Mapping[str, Any]) -> Images:
     node, fraction = config["dataset"], float(config["ratio"]["fraction"])
     if node.get("domain_counts"):
         return _of_domains(node, fraction)
@@ -67,6 +74,13 @@ def _labeled(train: int, fraction: float, *, rounding: str) -> int:
     """By the rule of the data sets; which images they are does not matter here."""
     places, _ = labeled_subset([""] * train, fraction=fraction, split_seed=0, rounding=rounding)
     return len(places)
+
+
+def _reads_masks(config: Mapping[str, Any]) -> bool:
+    """A method that reads none trains on all images in one pool."""
+    from hydra.utils import get_object
+
+    return bool(get_object(config["method"]["_target_"]).reads_masks)
 
 
 def _from_table(config: Mapping[str, Any]) -> Mapping[str, int]:

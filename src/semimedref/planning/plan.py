@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semimedref import config as configuration
+from semimedref import needs
 from semimedref.errors import UserError
 from semimedref.planning.counts import Counts
 from semimedref.planning.disk import COPIES_WHILE_SAVING, code_bytes
@@ -57,10 +59,17 @@ class Line:
         return sum(run.end_bytes for run in self.open)
 
     def wall_hours(self, gpus: int) -> float:
-        """Until the last run ends, if the longest start first and no GPU ever waits."""
+        """Until the last run ends, if the longest start first.
+
+        What others start from comes before all; a GPU waits only for such a run.
+        """
         busy = [0.0] * gpus
-        for hours in sorted((run.gpu_hours for run in self.open), reverse=True):
-            heapq.heapreplace(busy, busy[0] + hours)
+        ended: dict[str, float] = {}
+        first = {name for run in self.open for name in run.after}
+        for run in sorted(self.open, key=lambda run: (run.name not in first, -run.gpu_hours)):
+            ready = max((ended.get(name, 0.0) for name in run.after), default=0.0)
+            ended[run.name] = max(busy[0], ready) + run.gpu_hours
+            heapq.heapreplace(busy, ended[run.name])
         return max(busy)
 
     def peak_bytes(self, gpus: int) -> int:
@@ -71,15 +80,32 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """Lines and their sum, in which a run that several lines share counts once."""
+    """Lines and their sum, in which a run that several lines share counts once.
+
+    Attributes:
+        needed: runs that stand in no cell, but that cells start from; they are in the sum.
+    """
 
     name: str
     what: str  # what a line is
     lines: tuple[Line, ...]
+    needed: Line
     total: Line
     gpu: Gpu | None  # None: there is no cell
     precisions: tuple[str, ...] = ()
     most_at_once: int | None = None  # a search proposes no more points before these have ended
+
+    @property
+    def own(self) -> Line:
+        """The sum without what is needed beside the cells."""
+        further = {run.name for run in self.needed.runs}
+        return replace(self.total, runs=tuple(r for r in self.total.runs if r.name not in further))
+
+    @property
+    def shown(self) -> tuple[Line, ...]:
+        """All lines, the sum last."""
+        needed = (self.needed,) if self.needed.runs else ()
+        return (*self.lines, *needed, self.total)
 
     @property
     def at_once(self) -> int:
@@ -152,6 +178,7 @@ class Planner:
 
     def __init__(self) -> None:
         self._plans: dict[str, RunPlan] = {}
+        self._needed: dict[str, dict[str, Any]] = {}  # configurations, by the run's name
         self._gpu: Gpu | None = None
         self._precisions: dict[str, None] = {}
 
@@ -162,8 +189,11 @@ class Planner:
 
     def plan(self, name: str, what: str, lines: Sequence[Line]) -> Plan:
         """Lines with their sum."""
-        total = Line("total", sum(line.cells for line in lines), tuple(self._plans.values()))
-        return Plan(name, what, tuple(lines), total, self._gpu, tuple(self._precisions))
+        missing = [self._planned_need(*item) for item in self._needed.items()]
+        needed = Line("needed by others", 0, tuple(run for run in missing if run is not None))
+        runs = (*self._plans.values(), *needed.runs)
+        total = Line("total", sum(line.cells for line in lines), runs)
+        return Plan(name, what, tuple(lines), needed, total, self._gpu, tuple(self._precisions))
 
     def to_come(self, experiment: Experiment) -> Line:
         """Trials that a search has not drawn yet, each as costly as its starting point."""
@@ -173,7 +203,10 @@ class Planner:
         assert view is not None, "only a search has trials"
         name, config = compose(view.search.fixed)
         number = max(0, view.study.total(view.search.trials) - len(view.study.trials))
+        needed = needs.of_run(config, view.search.fixed)
+        self._needed |= needed
         one = self._cost(name, config, state="missing", epochs_done=0)
+        one = replace(one, after=tuple(needed))
         runs = {f"{experiment.name} {k}": replace(one, name=f"{name} {k}") for k in range(number)}
         self._plans |= runs
         return Line("trials to come", number, tuple(runs.values()))
@@ -181,9 +214,24 @@ class Planner:
     def _planned(self, run: Run) -> RunPlan:
         name, config = run.cell.name, run.cell.config
         if name not in self._plans:
-            done = _epochs(run)
-            self._plans[name] = self._cost(name, config, state=run.state, epochs_done=done)
+            done = _epochs(run.folder, run.state)
+            plan = self._cost(name, config, state=run.state, epochs_done=done)
+            needed = needs.of_run(config, run.cell.overrides) if plan.is_open else {}
+            self._needed |= needed
+            self._plans[name] = replace(plan, after=tuple(needed))
         return self._plans[name]
+
+    def _planned_need(self, name: str, config: dict[str, Any]) -> RunPlan | None:
+        """A run that others start from; None: it is done, or a cell itself."""
+        if name in self._plans:
+            return None
+        folder = Path(config["run_root"]) / name
+        state: store.State = "failed"  # a folder whose files are damaged
+        with suppress(UserError):
+            state = store.look(folder)[0]
+        if state == "done":
+            return None
+        return self._cost(name, config, state=state, epochs_done=_epochs(folder, state))
 
     def _cost(
         self, name: str, config: dict[str, Any], *, state: store.State, epochs_done: int
@@ -207,10 +255,10 @@ def gpu_of(config: dict[str, Any]) -> Gpu:
     return gpu
 
 
-def _epochs(run: Run) -> int:
+def _epochs(folder: Path, state: store.State) -> int:
     """Whole epochs that an unfinished run has made and will not make again."""
-    if run.state == "done" or not (run.folder / "last.pt").exists():
+    if state == "done" or not (folder / "last.pt").exists():
         return 0
     with suppress(UserError):
-        return len(store.load_metrics(run.folder))
+        return len(store.load_metrics(folder))
     return 0

@@ -10,7 +10,7 @@ from semimedref.planning.counts import Counts, UncountableError
 from semimedref.planning.disk import cache_of, folder_bytes
 from semimedref.planning.gpu import Gpu, precision_of
 from semimedref.planning.images import Images, UnknownImagesError, images_of
-from semimedref.planning.stages import length_of, stages_of
+from semimedref.planning.stages import length_of, own_stages, stages_of
 
 if TYPE_CHECKING:
     from semimedref.planning.count import Pass, StepCount
@@ -33,6 +33,7 @@ class RunPlan:
         pretrained_bytes: of weights that a hub serves.
         earliest: the first epoch after which it may stop early, and the number of epochs.
         unknown: why it could not be planned.
+        after: names of the runs that it starts from.
     """
 
     name: str
@@ -47,6 +48,7 @@ class RunPlan:
     pretrained_bytes: int = 0
     earliest: tuple[int, int] | None = None
     unknown: str = ""
+    after: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -126,9 +128,13 @@ def _work(
 
 
 def _earliest(config: Mapping[str, Any]) -> tuple[int, int] | None:
-    """When a run may stop early: the first epoch is the best so far, then patience runs out."""
+    """When a run may stop early: the first epoch is the best so far, then patience runs out.
+
+    So does each of its stages.
+    """
     trainer = config["trainer"]
     if trainer["patience"] is None:
         return None
-    first = max(trainer["min_epochs"], 1 + trainer["patience"])
+    shortest = max(trainer["min_epochs"], 1 + trainer["patience"])
+    first = sum(min(shortest, epochs) for epochs in own_stages(config, trainer["epochs"]).lengths)
     return (first, trainer["epochs"]) if first < trainer["epochs"] else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from semimedref.dataset.loaders import steps_per_epoch
 from semimedref.method.schedule import Progress, Schedule
+from semimedref.stages import Stages
 
 _SCHEDULE = "semimedref.method.schedule.Schedule"
 
@@ -22,7 +23,7 @@ class Stage:
         unlabeled: there is a batch of unlabeled images.
         burn_in: only labeled images count yet.
         skips: the unlabeled branch is off.
-        at: a step of this kind.
+        at: a step of this kind; it names the method's own stage, where it has several.
     """
 
     unlabeled: bool
@@ -34,7 +35,8 @@ class Stage:
     def key(self) -> str:
         """What tells it from other kinds."""
         parts = {"unlabeled": self.unlabeled, "burn_in": self.burn_in, "skips": self.skips}
-        return "-".join(name for name, on in parts.items() if on) or "labeled"
+        named = [f"stage_{self.at.stage}"] if self.at.stage else []
+        return "-".join([*(name for name, on in parts.items() if on), *named]) or "labeled"
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,27 @@ def stages_of(
     node = config["method"].get("schedule")
     known = isinstance(node, Mapping) and node.get("_target_") == _SCHEDULE
     rule = tuple(sorted((k, v) for k, v in node.items() if k != "_target_")) if known else None
-    kinds = _kinds(rule, length, done)
-    return {Stage(reads, *kind, at): number for kind, (at, number) in kinds.items()}
+    found, start = {}, 0
+    parts = own_stages(config, length.epochs)
+    for name, epochs in zip(parts.names, parts.lengths, strict=True):
+        part = replace(length, epochs=epochs)
+        kinds = _kinds(rule, part, min(max(done - start, 0), part.steps), name)
+        found |= {Stage(reads, *kind, at): number for kind, (at, number) in kinds.items()}
+        start += part.steps
+    return found
+
+
+def own_stages(config: Mapping[str, Any], epochs: int) -> Stages:
+    """The stages that a method's configuration names, as the trainer has them; else one."""
+    return Stages(config["method"].get("stages") or {}, epochs)
 
 
 @lru_cache(maxsize=256)  # the runs of a table have few lengths
 def _kinds(
-    rule: tuple[tuple[str, Any], ...] | None, length: Length, done: int
+    rule: tuple[tuple[str, Any], ...] | None, length: Length, done: int, stage: str
 ) -> dict[tuple[bool, bool], tuple[Progress, int]]:
     """Whether a step is in burn-in and skips the unlabeled branch; an example, and how often."""
-    last = Progress(length.steps - 1, length.steps_per_epoch, length.steps)
+    last = Progress(length.steps - 1, length.steps_per_epoch, length.steps, stage)
     if rule is None:
         return {(False, False): (last, length.steps - done)} if done < length.steps else {}
     schedule = Schedule(**dict(rule))

@@ -37,11 +37,14 @@ def render(plan: Plan, *, why: bool = False) -> str:
     total = plan.total
     if plan.gpu is None:
         return f"{plan.name}: {_NOTHING}\n"
-    states = ", ".join(f"{n} {state}" for state, n in total.states.items())
-    parts = [f"{plan.name}: {total.cells} cells, {len(total.runs)} runs: {states}"]
+    states = ", ".join(f"{n} {state}" for state, n in plan.own.states.items())
+    parts = [f"{plan.name}: {total.cells} cells, {len(plan.own.runs)} runs: {states}"]
+    further = len(plan.needed.runs)
+    if further:
+        parts.append(f"{further} further {'runs' if further > 1 else 'run'} that others start from")
     parts += [f"not in the sums: {reason}" for reason in plan.unknown]
     if total.open:
-        lines = [[plan.what, *_HEAD], *(_row(line, plan) for line in (*plan.lines, total))]
+        lines = [[plan.what, *_HEAD], *(_row(line, plan) for line in plan.shown)]
         parts += ["", *grid(lines), "", *_sums(plan)]
     else:
         parts.append("nothing is left to do")
@@ -57,7 +60,7 @@ def csv_text(plan: Plan) -> str:
     numbers = ("to_do", "steps", "flops", "gpu_hours", "gpu_bytes", "disk_bytes", "disk_peak_bytes")
     writer.writerow([plan.what, "cells", "runs", *STATES, *numbers])
     gpus = plan.at_once
-    for line in (*plan.lines, plan.total):
+    for line in plan.shown:
         states = [line.states.get(state, 0) for state in STATES]
         steps, flops = (sum(getattr(r, key) for r in line.open) for key in ("steps", "flops"))
         memory = _on_gpu(line, plan) if line.memory else 0
@@ -141,7 +144,8 @@ def _reasons(plan: Plan) -> list[str]:
         "encoder; validation every epoch, all readings of the test set",
         "GPU hours": f"the sum over steps of max(FLOP / speed, kernels x {gpu.launch_us:g} us); "
         f"speed = peak x sustained share = {shares} (conf/gpu says where both come from)",
-        "wall time": "the longest runs first, each on the GPU that is free next",
+        "wall time": "the longest runs first, each on the GPU that is free next, none before a run "
+        "that it starts from",
         "GPU GiB": "weights of all networks + 2 averages of AdamW + the largest sum of live "
         f"tensors in a step (activations, gradients) + {gpu.reserve_gib:g} GiB for CUDA",
         "disk GB": "best.pt (weights that learn, of student and teacher, in FP32) + numbers; while "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from semimedref.results import cost, wording
+from semimedref.results import cost, resources, wording
 
 if TYPE_CHECKING:
     from semimedref.results.noise import Gap
@@ -43,7 +43,7 @@ class Column:
         if self.kind == "ci":
             return wording.interval(entry.scores[self.metric])
         if self.kind == "cost":
-            return cost.exact(self.metric, entry.cost[self.metric]) if entry.cost else "–"
+            return _cost(self.metric, entry)
         if self.kind == "gap":
             return _gap(entry.gaps.get(self.metric))
         return _reported(entry.reported.get(self.metric), self)
@@ -93,6 +93,13 @@ def best(table: Table, entry: Entry) -> set[int]:
         if len(values) > 1 and column.value(entry) == max(values):
             marked.add(number)
     return marked
+
+
+def _cost(name: str, entry: Entry) -> str:
+    if name not in entry.cost:
+        return "–"
+    printed = resources.text if name in resources.NAMES else cost.exact
+    return printed(name, entry.cost[name])
 
 
 def _gap(found: Gap | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from semimedref.results import cost
+from semimedref.results import cost, resources
 
 if TYPE_CHECKING:
     from semimedref.results.runs import Run
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from semimedref.sweep import Experiment
 
 
-def notes(experiment: Experiment, entries: Iterable[Entry]) -> list[str]:
-    """How costs were counted, and what the paper's columns are."""
+def notes(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
+    """How costs were counted and measured, and what the paper's columns are."""
     lines = []
     if experiment.cost and experiment.cells:
         sides = {cost.side_of(cell.config) for cell in experiment.cells}
         lines.append(cost.CONVENTION.format(side=" and ".join(map(str, sorted(sides)))))
+    lines += resources.notes(experiment.resources, entries)
     if experiment.paper and experiment.scale != "paper":
         lines.append(
             f"The paper's values stand beside results of scale=paper alone; these are of "

@@ -84,7 +84,7 @@ def csv_text(table: Table) -> str:
             writer.writerow([entry.row, *entry.column, name, counted, *[""] * 6, *told])
     added = table.chosen.cost if table.chosen else {}
     for label, part in cost.OVERHEAD if added else ():
-        for name in table.cost:
+        for name in table.counted:
             value = added[f"{name}{part}"]
             blank = [""] * (6 + len(paper))
             writer.writerow([label, *[""] * len(table.columns), name, value, *blank])
@@ -130,7 +130,9 @@ def overhead(table: Table) -> list[list[str]]:
     return [
         [*[""] * len(table.columns), label]
         + [
-            cost.added(c.metric, chosen.cost[f"{c.metric}{part}"]) if c.kind == "cost" else ""
+            cost.added(c.metric, chosen.cost[f"{c.metric}{part}"])
+            if c.kind == "cost" and c.metric in table.counted
+            else ""
             for c in columns.columns(table)
         ]
         for label, part in cost.OVERHEAD

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from semimedref.config import labels
 from semimedref.errors import UserError
-from semimedref.results import cost, mixture, notes, reading, scoring
+from semimedref.results import cost, mixture, notes, reading, resources, scoring
 from semimedref.results.index import Index
 from semimedref.results.noise import Gap, gap
 from semimedref.results.reported import Reported, load_table
@@ -37,7 +37,7 @@ class Entry:
     column: tuple[str, ...]
     runs: tuple[Run, ...]
     scores: dict[str, Score]
-    cost: dict[str, float] = field(default_factory=dict)  # counted, trained or not
+    cost: dict[str, float] = field(default_factory=dict)  # counted, or measured by its runs
     reported: dict[str, Reported] = field(default_factory=dict)  # the paper's values, by metric
     gaps: dict[str, Gap] = field(default_factory=dict)  # ours minus the paper's
     problems: tuple[str, ...] = ()  # what its finished runs lack
@@ -70,7 +70,7 @@ class Table:
     entries: tuple[Entry, ...]
     run_root: Path
     resampling: Resampling  # how its intervals and tests are drawn
-    cost: tuple[str, ...] = ()
+    cost: tuple[str, ...] = ()  # counted, then measured
     overhead: str | None = None
     ladder: bool = False
     controls: tuple[str, ...] = ()  # rows that are no steps of the ladder
@@ -101,6 +101,11 @@ class Table:
     def runs(self) -> list[Run]:
         """Every cell, in table order."""
         return [run for entry in self.entries for run in entry.runs]
+
+    @property
+    def counted(self) -> list[str]:
+        """The costs that are counted from the networks, not measured in the runs."""
+        return [name for name in self.cost if name not in resources.NAMES]
 
     @property
     def chosen(self) -> Entry | None:
@@ -144,7 +149,7 @@ def build_table(experiment: Experiment) -> Table:
         entries=tuple(entries),
         run_root=Path(experiment.run_root),
         resampling=Resampling(**experiment.statistics),
-        cost=experiment.cost,
+        cost=(*experiment.cost, *experiment.resources),
         overhead=experiment.overhead,
         ladder=experiment.ladder,
         controls=experiment.controls,
@@ -238,4 +243,5 @@ def _grouped(
 
 
 def _cost(runs: list[Run], experiment: Experiment) -> dict[str, float]:
-    return cost.count(runs[0].cell.config) if experiment.cost and runs else {}
+    counted = cost.count(runs[0].cell.config) if experiment.cost and runs else {}
+    return counted | resources.measured(runs, experiment.resources)

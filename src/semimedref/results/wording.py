@@ -31,6 +31,9 @@ METRICS = {
     "f1": "F1",
     "params": "Params",
     "gflops": "GFLOPs",
+    "parameters": "Trainable",
+    "step_ms": "Step, ms",
+    "memory_mb": "Memory, MB",
 }
 IN_PIXELS = ("hd95",)  # distances: not shown in percent, and the smaller the better
 _OPTIONS = {"qata_cov19": "QaTa-COV19", "mosmed_plus": "MosMedData+", "posmed": "PosMed",

@@ -24,7 +24,9 @@ SIDES = {
     "lvit": ([64, 112], [96, 100, 128]),  # one side a network
     "mg_unet_recon": ([64], [100]),
     "mmi_unet": ([160], [64, 100, 128]),
+    "plain_unet": ([64, 112], [100]),
     "tevid_recon": ([64], [100]),
+    "textmatch_seg": ([64], [100]),
     "textmoe_seg": ([64], [100]),
     "unet": ([128], [100]),
     "vitexnet_recon": ([64], [100]),
@@ -32,7 +34,9 @@ SIDES = {
 # Networks in which padding takes part where the specification says so.
 READ_PADDING: set[str] = {"fmiseg", "guide_decoder", "lvit", "tevid_recon", "textmoe_seg"}
 # Networks whose prediction does not depend on the words.
-WORDLESS = {"mg_unet_recon", "unet"}
+WORDLESS = {"mg_unet_recon", "plain_unet", "unet"}
+# Parts that the network's own method trains, and no labeled image alone.
+TRAINED_BY_METHOD = {"textmatch_seg": "embedding."}
 # Further overrides that a network needs at the smoke scale.
 OVERRIDES: dict[str, list[str]] = {
     "mg_unet_recon": ["model.width=16", "model.entries=8"],

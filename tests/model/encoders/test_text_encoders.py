@@ -190,6 +190,21 @@ def test_bert_of_another_size_is_refused_by_its_config(bert_folder, option):
         option("text_encoder", "cxr_bert", **{**SMALL_BERT, "heads": 4}, weights=str(folder))
 
 
+def test_the_first_layers_of_a_deeper_bert_are_taken(bert_folder, option):
+    folder, theirs = bert_folder
+    sizes = {**SMALL_BERT, "layers": 2, "vocabulary": 11}
+    encoder = option("text_encoder", "cxr_bert", **sizes, weights=str(folder)).eval()
+    assert len(encoder.bert.encoder.layer) == 2
+    for mine, other in zip(encoder.bert.encoder.layer, theirs.encoder.layer, strict=False):
+        torch.testing.assert_close(mine.state_dict(), other.state_dict())
+
+
+def test_a_bert_that_is_not_deep_enough_is_refused(bert_folder, option):
+    folder, _ = bert_folder
+    with pytest.raises(UserError, match=r"num_hidden_layers is 3, the text_encoder option says 4"):
+        option("text_encoder", "cxr_bert", **{**SMALL_BERT, "layers": 4}, weights=str(folder))
+
+
 def test_bert_checkpoint_with_a_missing_tensor_is_refused(bert_folder, option):
     folder, _ = bert_folder
     state = torch.load(folder / "pytorch_model.bin")

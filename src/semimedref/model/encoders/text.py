@@ -87,6 +87,15 @@ class TextEncoder(nn.Module, ABC):
         rows = torch.tensor([self._row[text] for text in sentences], dtype=torch.int64)
         return TextInput(input_ids=None, attention_mask=None, rows=rows)
 
+    def blank(self, number: int, device: torch.device) -> TextInput:
+        """So many sentences without words, for a step without data."""
+        if self.cache:
+            rows = torch.zeros(number, dtype=torch.int64, device=device)
+            return TextInput(input_ids=None, attention_mask=None, rows=rows)
+        shape = (number, self._input_length)
+        ids = torch.full(shape, PAD, dtype=torch.int64, device=device)
+        return TextInput(ids, torch.ones(shape, dtype=torch.bool, device=device), rows=None)
+
     def forward(self, text: TextInput, *, dropout: bool = False) -> TextFeatures:
         """Encode; dropout is active if it is asked for here and allowed by the config."""
         if text.rows is not None:

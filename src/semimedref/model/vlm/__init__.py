@@ -1,0 +1,1 @@
+"""Networks that are trained to match images and sentences, before any mask is seen."""

@@ -1,0 +1,168 @@
+"""The vision-language model of DuSSS: similarities that know how sure they are (AAAI 2025).
+
+Pan et al., "DuSSS: Dual Semantic Similarity-Supervised Vision-Language Model for Semi-Supervised
+Medical Image Segmentation". Re-implemented from its description; docs/methods/dusss.md says what
+is exact.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from semimedref.model.encoders.text import TextEncoder
+from semimedref.model.reader import TextFeatures
+from semimedref.model.vlm.contrast import (
+    LearnedTemperature,
+    local_contrast,
+    own,
+    pooled_scores,
+    symmetric,
+)
+from semimedref.model.vlm.gaussian import GaussianHead, wasserstein
+from semimedref.model.vlm.grounding import GroundingDecoder, gumbel_mask, of_own, similarity
+from semimedref.model.vlm.image_transformer import ImageTransformer
+from semimedref.model.vlm.vlm import VLM, Embedded, all_there, check_heads, unit
+
+_FIRST_SCALE, _FIRST_SHIFT = 10.0, -2.5  # of a similarity before it becomes a mask
+_TERMS = 6  # of the contrast, which is their mean
+
+
+class DuSSSVLM(VLM):
+    """Dual contrastive learning, semantic similarity supervision, and masks of sentences.
+
+    L = (L_i2t + L_t2i + L_i2i + L_t2t + w_local (L_i-local + L_t-local)) / 6
+        + w_mask (L_feature + L_image)
+
+    Args:
+        image_encoder: a transformer over patches.
+        text_encoder: of the sentences.
+        summary: what stands for a sentence: ``first`` token or ``mean`` of its words.
+        space: D, of the common space.
+        heads: of the Gaussians' attention.
+        dropout: in the Gaussians' heads.
+        temperature: tau of every contrast; learned.
+        distance_scale: by which a Wasserstein distance is divided.
+        offset: added to that uncertainty.
+        slope: of the semantic distance beside it.
+        pooled_patches: into how many squares a side patches are averaged for the local contrast.
+        weight_local: of both local contrasts.
+        weight_mask: of both terms of the masks.
+        as_released: plain cosines without a temperature, so that no Gaussian ever learns.
+    """
+
+    def __init__(
+        self,
+        image_encoder: ImageTransformer,
+        text_encoder: TextEncoder,
+        *,
+        summary: str,
+        space: int,
+        heads: int,
+        dropout: float,
+        temperature: float,
+        distance_scale: float,
+        offset: float,
+        slope: float,
+        pooled_patches: int,
+        weight_local: float,
+        weight_mask: float,
+        as_released: bool,
+    ) -> None:
+        super().__init__(image_encoder, text_encoder, summary=summary)
+        check_heads(space, heads, key="vlm.space")
+        widths = {"image": image_encoder.width, "text": text_encoder.width}
+        self.to_whole = nn.ModuleDict({k: nn.Linear(w, space) for k, w in widths.items()})
+        self.to_tokens = nn.ModuleDict({k: nn.Linear(w, space) for k, w in widths.items()})
+        self.gaussian = nn.ModuleDict(
+            {k: GaussianHead(space, heads=heads, dropout=dropout) for k in widths}
+        )
+        self.decoder = GroundingDecoder(space)
+        self.mask_scale = nn.Parameter(torch.tensor(_FIRST_SCALE))
+        self.mask_shift = nn.Parameter(torch.tensor(_FIRST_SHIFT))
+        self.temperature = LearnedTemperature(temperature)
+        self.distance_scale, self.offset, self.slope = distance_scale, offset, slope
+        self.pooled_patches = pooled_patches
+        self.weight_local, self.weight_mask = weight_local, weight_mask
+        self.as_released = as_released
+
+    def see(self, image: Tensor) -> Embedded:
+        """Normalized images in the common space."""
+        tokens = self.image_encoder(image)
+        return self._embed(tokens, "image", all_there(tokens[:, 1:]))
+
+    def read(self, text: TextFeatures) -> Embedded:
+        """Sentences in the common space."""
+        return self._embed(self.sentence_tokens(text), "text", text.mask[:, 1:])
+
+    def _embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+        projected = self.to_tokens[kind](tokens)
+        whole = unit(self.to_whole[kind](tokens[:, 0]))
+        return Embedded(whole, unit(projected[:, 1:]), projected, valid)
+
+    def losses(
+        self, image: Tensor, other: Tensor, text: TextFeatures, slow: VLM
+    ) -> dict[str, Tensor]:
+        """The whole loss, its contrast and its masks."""
+        seen, words = self.see(image), self.read(text)
+        with torch.no_grad():
+            seen_slow, words_slow = slow.see(other), slow.read(text)
+        scores = self.scores(seen, words, "image", "text")
+        across = own(scores) + own(scores.mT)
+        within = symmetric(self.scores(seen, seen_slow, "image", "image"))
+        within = within + symmetric(self.scores(words, words_slow, "text", "text"))
+        patches = pool_patches(seen_slow.parts, self.pooled_patches)
+        local = local_contrast(
+            seen.whole, patches, all_there(patches), temperature=self.temperature()
+        ) + local_contrast(
+            words.whole, words_slow.parts, words_slow.valid, temperature=self.temperature()
+        )
+        contrast = (across + within + self.weight_local * local) / _TERMS
+        masks = self._mask_losses(image, seen, words, slow)
+        return {
+            "loss": contrast + self.weight_mask * masks,
+            "loss_contrast": contrast,
+            "loss_mask": masks,
+        }
+
+    def scores(self, a: Embedded, b: Embedded, kind_a: str, kind_b: str) -> Tensor:
+        """What a cross-entropy gets for every pair (B, B): similarities that know their doubt."""
+        cosine = a.whole @ b.whole.mT
+        if self.as_released:
+            return cosine
+        first, second = (self._doubt(x, kind) for x, kind in ((a, kind_a), (b, kind_b)))
+        distance, _ = wasserstein(*first, *second)
+        modulated = modulate(
+            cosine, distance / self.distance_scale, offset=self.offset, slope=self.slope
+        )
+        return modulated / self.temperature()
+
+    def _doubt(self, x: Embedded, kind: str) -> tuple[Tensor, Tensor]:
+        """Mean and deviation (B, D) of whole images or sentences."""
+        mean, deviation = self.gaussian[kind](x.tokens)
+        return mean[:, 0], deviation[:, 0].exp()
+
+    def _mask_losses(self, image: Tensor, seen: Embedded, words: Embedded, slow: VLM) -> Tensor:
+        """What sentences show of images fits them, as features and as an image cut out."""
+        grid = self.image_encoder.grid
+        features = self.decoder(seen.parts.mT.unflatten(2, (grid, grid)))
+        logits = self.mask_scale * similarity(features, words.whole) + self.mask_shift
+        shown = pooled_scores(features, logits.sigmoid(), words.whole)
+        mask = F.interpolate(gumbel_mask(of_own(logits)), image.shape[-2:], mode="nearest")
+        cut_out = slow.see(image * mask).whole
+        by_image = words.whole @ cut_out.mT
+        return symmetric(shown / self.temperature()) + symmetric(by_image / self.temperature())
+
+
+def modulate(cosine: Tensor, doubt: Tensor, *, offset: float, slope: float) -> Tensor:
+    """1 - (1 - cos) exp(-(d_unc + offset) / (slope d_sem)), d_sem = |a - b|^2 = 2 - 2 cos."""
+    semantic = (2 - 2 * cosine).clamp(min=1e-6)
+    return 1 - (1 - cosine) * torch.exp(-(doubt + offset) / (slope * semantic))
+
+
+def pool_patches(parts: Tensor, side: int) -> Tensor:
+    """Patches (B, n^2, D) averaged to (B, side^2, D), of length one."""
+    n = round(parts.shape[1] ** 0.5)
+    maps = parts.mT.unflatten(2, (n, n))
+    return unit(F.adaptive_avg_pool2d(maps, min(side, n)).flatten(2).mT)

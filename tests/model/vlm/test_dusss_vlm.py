@@ -1,0 +1,126 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from semimedref.config import build, compose
+from semimedref.model.vlm.dusss_vlm import modulate, pool_patches
+
+
+def cross_entropy(scores):
+    return F.cross_entropy(scores, torch.arange(len(scores)))
+
+
+def both_ways(scores):
+    return (cross_entropy(scores) + cross_entropy(scores.T)) / 2
+
+
+def test_the_modulated_similarity_by_hand():
+    cosine, doubt = torch.tensor([1.0, 0.5, 0.0, -1.0]), torch.tensor([3.0, 3.0, 1.0, 0.0])
+    found = modulate(cosine, doubt, offset=4, slope=5)
+    expected = [1.0, 1 - 0.5 * math.exp(-7 / 5), 1 - math.exp(-5 / 10), 1 - 2 * math.exp(-4 / 20)]
+    assert found.tolist() == pytest.approx(expected)
+
+
+def test_with_the_released_doubt_every_pair_would_look_alike():
+    """d_unc = (W2 / 200 + 4) / 0.07 is at least 57: no similarity of a pair is below 0.9."""
+    cosine = torch.linspace(-1, 1, 41)
+    found = modulate(cosine, torch.full((41,), 4 / 0.07), offset=4, slope=5)
+    assert found.min() > 0.9 and found[cosine >= 0].min() > 0.997
+
+
+def test_patches_are_averaged_in_squares():
+    parts = torch.arange(16.0).reshape(1, 16, 1).repeat(1, 1, 2) * torch.tensor([1.0, -1.0]) + 1
+    found = pool_patches(parts, 2)
+    mean = torch.tensor([2.5, 4.5, 10.5, 12.5])  # of 0, 1, 4, 5; 2, 3, 6, 7; ...
+    expected = F.normalize(torch.stack([1 + mean, 1 - mean], 1), dim=1)
+    torch.testing.assert_close(found[0], expected)
+
+
+@pytest.mark.parametrize("as_released", [False, True])
+def test_the_loss_is_the_sum_of_its_terms_written_out(made, as_released):
+    case = made("dusss", f"vlm.as_released={as_released}")
+    model, slow = case.model, case.slow
+    torch.manual_seed(5)
+    losses = model.losses(case.image, case.other, case.text, slow)
+    seen, words = model.see(case.image), model.read(case.text)
+    with torch.no_grad():
+        seen_slow, words_slow = slow.see(case.other), slow.read(case.text)
+    tau = 0.07
+
+    def scores(a, b, kinds):
+        cosine = a.whole @ b.whole.T
+        if as_released:
+            return cosine
+        first, second = (model.gaussian[k](x.tokens) for k, x in zip(kinds, (a, b), strict=True))
+        rows = []
+        for i in range(3):
+            row = []
+            for j in range(3):
+                mu = (first[0][i, 0] - second[0][j, 0]).square().sum()
+                sigma = (first[1][i, 0].exp() - second[1][j, 0].exp()).square().sum()
+                distance = (a.whole[i] - b.whole[j]).square().sum()
+                doubt = (mu + sigma) / 200
+                s = 1 - (1 - cosine[i, j]) * torch.exp(-(doubt + 4) / (5 * distance))
+                row.append(s / tau)
+            rows.append(torch.stack(row))
+        return torch.stack(rows)
+
+    across = scores(seen, words, ("image", "text"))
+    total = cross_entropy(across) + cross_entropy(across.T)
+    total = total + both_ways(scores(seen, seen_slow, ("image", "image")))
+    total = total + both_ways(scores(words, words_slow, ("text", "text")))
+    patches = pool_patches(seen_slow.parts, 4)
+    places = [cross_entropy(seen.whole @ patches[:, k].T / tau) for k in range(16)]
+    total = total + 0.2 * sum(places) / 16
+    costs = []
+    for i in range(3):
+        for k in range(words_slow.parts.shape[1]):
+            there = [j for j in range(3) if words_slow.valid[j, k]]
+            if i in there:
+                row = torch.stack([words.whole[i] @ words_slow.parts[j, k] / tau for j in there])
+                costs.append(-row.log_softmax(0)[there.index(i)])
+    total = total + 0.2 * sum(costs) / len(costs)
+    torch.testing.assert_close(losses["loss_contrast"], total / 6)
+    torch.testing.assert_close(losses["loss"], losses["loss_contrast"] + 0.1 * losses["loss_mask"])
+
+
+def test_masks_show_what_fits_their_sentences(made):
+    case = made("dusss")
+    model = case.model
+    seen, words = model.see(case.image), model.read(case.text)
+    torch.manual_seed(5)
+    found = model._mask_losses(case.image, seen, words, case.slow)
+    features = model.decoder(model.patch_map(case.image))
+    logits = 10 * torch.einsum("bdhw,td->bthw", features, words.whole) - 2.5
+    shown = torch.einsum("bthw,bdhw->btd", logits.sigmoid(), features)
+    by_feature = (F.normalize(shown, dim=-1) * words.whole).sum(-1) / 0.07
+    torch.manual_seed(5)
+    u = torch.rand(3, 1, 24, 24)
+    own = torch.stack([logits[i, i] for i in range(3)])[:, None]
+    hard = ((own + (u / (1 - u)).log()) > 0).float()
+    cut = case.image * hard.repeat_interleave(4, 2).repeat_interleave(4, 3)
+    by_image = words.whole @ case.slow.see(cut).whole.T / 0.07
+    torch.testing.assert_close(found, both_ways(by_feature) + both_ways(by_image))
+
+
+@pytest.mark.parametrize(("as_released", "learns"), [(False, True), (True, False)])
+def test_gaussians_learn_unless_as_released(made, as_released, learns):
+    case = made("dusss", f"vlm.as_released={as_released}")
+    case.model.losses(case.image, case.other, case.text, case.slow)["loss"].backward()
+    assert all((p.grad is not None) == learns for p in case.model.gaussian.parameters())
+    assert all(p.grad is not None for p in case.model.image_encoder.parameters())
+    assert all(p.grad is None for p in case.slow.parameters())
+
+
+def test_the_size_at_the_papers_scale():
+    words = ["text_encoder=bert", "text_encoder.weights=random", "text_encoder.frozen=false"]
+    cfg = compose(
+        ["scale=paper", *words, "text_encoder.vocabulary=28996", "method=vlm_pretraining",
+         "vlm=dusss"]
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = build(cfg, "vlm")
+    found = sum(p.numel() for p in model.parameters())
+    assert found == 137_597_445  # released: 138,386,954, 590,592 of them a pooler that nobody reads
