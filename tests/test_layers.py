@@ -24,6 +24,7 @@ LAYERS = [
         "needs",
         "final_test",
         "overlays",
+        "outcome",
     },
     {
         "trainer",

@@ -16,7 +16,7 @@ _WORDLESS = ("unet", "plain_unet", "mean_mask")  # models that read nothing
 _COUNTED = ("text_atlas", "mean_mask")  # models without parameters
 _TRAINING = ("supervised", "teacher_student", "ispg", "mean_teacher", "fixmatch", "cps", "unimatch",
              "textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch",
-             "dusss", "amvlm")  # fmt: skip
+             "rar", "dusss", "amvlm")  # fmt: skip
 
 
 def check_combination(plain: dict[str, Any]) -> None:

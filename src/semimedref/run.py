@@ -123,6 +123,7 @@ def _train_and_test(
     from semimedref import checkpoint
     from semimedref.environment import reset_peak_memory
     from semimedref.final_test import final_test
+    from semimedref.outcome import describe
 
     reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
@@ -132,7 +133,7 @@ def _train_and_test(
     trainer = parts.trainer(folder.path, on_epoch, guard=lambda: check(folder.path, me))
     best = trainer.fit()
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
-    result = parts.describe(plain, folder, trainer, best)
+    result = describe(parts, plain, folder, trainer, best)
     result["test"] = final_test(parts, folder)
     check(folder.path, me)
     folder.write_json("result.json", result)
@@ -176,18 +177,25 @@ class Parts:
         return Pool(whole, tuple(chosen), self.cfg.scale.image_side, masks)
 
     def trainer(self, folder: Path, on_epoch: Any, *, guard: Any = None) -> Trainer:  # noqa: ANN401
-        """The trainer over the labeled, unlabeled and validation pools. It never sees test."""
+        """The trainer over the labeled, unlabeled and validation pools.
+
+        It never sees test, unless a method is trained as its release was and chooses by it.
+        """
         from semimedref.axis import Axis
         from semimedref.trainer import Trainer
 
-        cfg = self.cfg
+        cfg, chosen_by = self.cfg, self.method.selects_on
         labeled, unlabeled = self._training_places()
+        if chosen_by == "test":
+            log.warning(
+                "as released: epochs are chosen by the test set; its test scores are too good"
+            )
         return Trainer(
             TrainerConfig.read(cfg.trainer),
             method=self.method,
             labeled=self.pool("train", labeled, masks=self.method.reads_masks),
             unlabeled=self.pool("train", unlabeled, masks=False),
-            valid=self._reading("valid", Axis(removal=self.method.removal_valid))[0],
+            valid=self._reading(chosen_by, Axis(removal=self.method.removal_valid))[0],
             seed=cfg.seed.value,
             hardware=self.hardware,
             folder=folder,
@@ -236,43 +244,6 @@ class Parts:
 
         key, vocabulary = self.method.removal_key, self.cfg.dataset.vocabulary
         return reading(self.pool(split), axis, key=key, vocabulary=vocabulary)
-
-    def describe(
-        self, plain: dict[str, Any], folder: RunFolder, trainer: Trainer, best: dict[str, Any]
-    ) -> dict[str, Any]:
-        """What produced the result."""
-        from semimedref import __version__
-        from semimedref.environment import environment, git_commit, peak_memory_bytes
-        from semimedref.metrics import DEFINITION
-
-        parameters = [p for network in self.method.networks() for p in network.parameters()]
-        return {
-            "status": "done",
-            "signature": config.signature(plain),
-            "name": folder.name,
-            "config": plain,
-            "experiment": plain["experiment_name"],
-            "row": plain["row"],
-            "version": __version__,
-            "metric_definition": DEFINITION,
-            "git_commit": git_commit(),
-            "data": self.dataset.facts(),
-            "environment": environment(),
-            "precision": {"training": plain["trainer"]["precision"]}
-            | self.hardware.precision_flags(),
-            "device": str(self.hardware.device),
-            "wall_seconds": round(trainer.elapsed, 2),
-            "step_seconds": folder.step_seconds(after=trainer.stages.start),
-            "peak_memory_bytes": peak_memory_bytes(),
-            "parameters": {
-                "total": sum(p.numel() for p in parameters),
-                "trainable": sum(p.numel() for p in parameters if p.requires_grad),
-            },
-            "epochs": trainer.step // trainer.steps_per_epoch,
-            "steps": trainer.step,
-            "best": best,
-            "finished": time.time(),
-        }
 
     def may_show(self) -> bool:
         """Whether pictures may be written: of patients only when asked."""

@@ -1,7 +1,7 @@
 """The training loop, for any method: step, validate, save, stop early, resume exactly.
 
 The loop knows the method's contract (method/contract.py), a labeled and an unlabeled pool and the
-validation pool. It has no handle on the test set.
+validation pool. It has no handle on the test set, unless a method as released validates on it.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ class Trainer:
         self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
         self.guard = guard or (lambda: None)  # raises where another process has the folder now
         self.stages = Stages(method.stages, config.epochs)
-        self.steps_per_epoch = config.epoch_length(
-            len(labeled), len(unlabeled), uses_unlabeled=method.uses_unlabeled
-        )
+        sizes = len(labeled), len(unlabeled)
+        self.steps_per_epoch = config.epoch_length(*sizes, uses_unlabeled=method.uses_unlabeled)
         self.total_steps = config.epochs * self.steps_per_epoch
         self.data = self._training_steps(labeled, unlabeled)
         method.begin(labeled, unlabeled)
@@ -136,8 +135,7 @@ class Trainer:
             if self.learns:
                 self.scaler.scale(losses["loss"] / len(micro_batches)).backward()
             for name, value in losses.items():
-                term = value.detach() / len(micro_batches)
-                self.sums[name] = self.sums[name] + term if name in self.sums else term
+                self.sums[name] = self.sums.get(name, 0) + value.detach() / len(micro_batches)
         for name in losses:
             self.counts[name] = self.counts.get(name, 0) + 1
         if self.learns:
@@ -160,8 +158,9 @@ class Trainer:
         row: dict[str, Any] = {"epoch": epoch, "step": self.step}
         row["lr"] = self.learning_rate(self.step - 1)
         self._check_finite()  # waits for the device, so the steps are over
-        began, first = self._since
-        row["step_seconds"] = round((time.monotonic() - began) / (self.step - first), 6)
+        row["step_seconds"] = round(
+            (time.monotonic() - self._since[0]) / (self.step - self._since[1]), 6
+        )
         losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
         scores = scores_of(self.method, self.evaluate(self.valid), self.valid)
@@ -265,11 +264,10 @@ class Trainer:
     def _save(self) -> None:
         self._check_finite()
         self.guard()
-        rows = self.step // self.steps_per_epoch
         state = {
             "step": self.step,
             "stage": self.stages.state(),
-            "rows": rows,
+            "rows": self.step // self.steps_per_epoch,
             "best": dict(self.best),
             "sums": {k: v.cpu() for k, v in self.sums.items()},
             "counts": dict(self.counts),
@@ -289,11 +287,10 @@ class Trainer:
             rows.unlink(missing_ok=True)
             return
         state = checkpoint.load(path)
-        device = self.hardware.device
         self.step = checkpoint.pick(state, "step")
         self.stages.load_state(state.get("stage") or self.stages.state())  # none: an older file
         self.best, self.elapsed, self.counts = state["best"], state["elapsed"], state["counts"]
-        self.sums = {k: v.to(device) for k, v in state["sums"].items()}
+        self.sums = {k: v.to(self.hardware.device) for k, v in state["sums"].items()}
         self.method.load_state_dict(state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])

@@ -197,7 +197,7 @@ def combinations():
     return seen
 
 
-RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch")
+RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch", "rar")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 
@@ -218,6 +218,8 @@ def rivals():
         seen[f"{vlm}, before"] = check(*before, progress=last)
         released = ["method.as_released=true", f"method={vlm}"]
         seen[f"{vlm}, as released"] = check(*released, size=SMALL, progress=last)
+    released = ["method=rar", "method.as_released=true"]
+    seen["rar, as released"] = check(*released, size=SMALL, progress=last)
     with_masks = ["method=semires", "method.candidates=folder", "augment.zoom.probability=0"]
     return seen | {"semires, candidates": check(*with_masks, size=SMALL, progress=last)}
 

@@ -94,10 +94,13 @@ def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
         assert whole["gradients"] == 14_751_873 + decoder
         assert before["gradients"] == {"dusss": 138_769_413, "amvlm": 203_787_904}[vlm]
     assert seen.pop("semires, candidates")["losses"] == seen["semires"]["losses"]
+    assert seen.pop("rar, as released")["losses"] == seen["rar"]["losses"]
+    retrieval = ["loss", "loss_cross", "loss_image", "loss_sup", "loss_unsup"]
     contrasts = ["loss", "loss_sup", "loss_text", "loss_unsup", "loss_visual"]
     heads = 96 * 128 + 128 + 128 * 128 + 128 + 768 * 128 + 128
     assert {name: (part["losses"], part["gradients"]) for name, part in seen.items()} == {
         "lvit_epi": (["loss", "loss_lv", "loss_sup", "loss_unsup"], 29_908_033),
+        "rar": (retrieval, 37_884_338),
         "tevid_recon": (contrasts, 44_994_987 + heads),
         "textmatch": (["loss", "loss_cl", "loss_pl", "loss_reg", "loss_sup"], 69_099_489),
         "textmoe": (["loss", "pseudo_lesion"], 44_309_109),

@@ -22,7 +22,7 @@ def five_losses(cfg, folder):
 
 
 METHODS = ("supervised", "teacher_student", "mean_teacher", "fixmatch", "cps", "unimatch",
-           "textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch",
+           "textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch", "rar",
            "dusss", "amvlm", "vlm_pretraining vlm=dusss", "vlm_pretraining vlm=amvlm")  # fmt: skip
 
 

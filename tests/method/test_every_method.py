@@ -25,6 +25,7 @@ METHODS = {
     "semires": [],
     "tevid_recon": [],
     "textmatch": [],
+    "rar": [],
     "dusss": [],
     "amvlm": [],
     "vlm_pretraining": ["vlm=dusss"],
@@ -35,13 +36,14 @@ SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
 
 @pytest.fixture
 def make(compose_smoke, tmp_path):
-    """A trainer of a method in a folder."""
+    """A trainer of a method in a folder; none may ask for the test split."""
 
     def trainer(method, name="run", *more):
         (tmp_path / name).mkdir(exist_ok=True)
         cfg = compose_smoke(f"method={method}", *METHODS[method], *SHORT, *more)
         parts = Parts.build(cfg)
-        return parts, parts.trainer(tmp_path / name, lambda: None)
+        parts.dataset.split = forbidden(parts.dataset.split)
+        return parts.trainer(tmp_path / name, lambda: None)
 
     return trainer
 
@@ -75,10 +77,10 @@ def tensors(state, path=""):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_resumed_half_way_it_ends_with_the_same_bits(make, method):
-    _, whole = make(method, "whole")
+    whole = make(method, "whole")
     whole.fit()
-    stop_after(make(method, "again")[1], 7)
-    _, again = make(method, "again")
+    stop_after(make(method, "again"), 7)
+    again = make(method, "again")
     again.fit()
     expected, found = (dict(tensors(t.method.state_dict())) for t in (whole, again))
     assert expected.keys() == found.keys()
@@ -103,7 +105,7 @@ def hide(split, places):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_training_sees_no_mask_of_the_unlabeled_pool_and_nothing_of_the_test_split(make, method):
-    parts, trainer = make(method)
+    trainer = make(method)
     labeled, other = trainer.data.labeled.pool, trainer.data.unlabeled
     known = set(labeled.places) if trainer.method.reads_masks else set()
     hidden = [i for i in range(len(labeled.split)) if i not in known]
@@ -112,7 +114,6 @@ def test_training_sees_no_mask_of_the_unlabeled_pool_and_nothing_of_the_test_spl
         assert pool is labeled or set(pool.places) == set(hidden)
     with pytest.raises(AssertionError, match="was read"):  # the trap works
         replace(labeled, places=tuple(hidden), masks=True).fetch([0])
-    parts.dataset.split = forbidden(parts.dataset.split)
     trainer.fit()
 
 
@@ -138,7 +139,7 @@ def test_a_step_is_counted_for_a_plan(compose_smoke, method):
 
 
 def test_all_methods_share_the_labeled_images(make):
-    trainers = {m: make(m)[1] for m in METHODS}
+    trainers = {m: make(m) for m in METHODS}
     without = trainers.pop("vlm_pretraining").data.labeled.pool
     assert len(without) == len(without.split) and not without.masks
     places = {m: tuple(t.data.labeled.pool.places) for m, t in trainers.items()}

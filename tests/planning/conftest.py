@@ -32,6 +32,7 @@ class RoundCounts:
             trainable=10,
             pretrained_bytes=int(3e8),
             segments=True,
+            selects_on="valid",
         )
 
 

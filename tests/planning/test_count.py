@@ -130,6 +130,7 @@ def test_mmi_unet_needs_the_operations_that_others_count():
         ["method=textmoe"],
         ["method=semires"],
         ["method=tevid_recon"],
+        ["method=rar"],
         ["method=lvit_epi", "model.width=8", "text_encoder.max_tokens=24"],
     ],
 )

@@ -29,6 +29,8 @@ class Method(Protocol):
         removal_valid: share of the validation sentences without positions.
         stages: shares of the epochs by the name of each stage, in order; empty: there is one.
         reads_masks: whether its labeled images come with their masks.
+        selects_on: the split whose score chooses the epochs: ``valid``; ``test`` only where a
+            release does so, and then every table says it.
     """
 
     draws: int
@@ -42,6 +44,7 @@ class Method(Protocol):
     removal_valid: float
     stages: Mapping[str, float]
     reads_masks: bool
+    selects_on: str
 
     def to(self, device: object) -> Method:
         """Move every network to the device."""

@@ -31,7 +31,7 @@ class Supervised:
     axes: Sequence[Mapping[str, Any]] = ()
     removal_key, removal_valid = "image_id", 0.0
     stages: Mapping[str, float] = MappingProxyType({})
-    reads_masks = True
+    reads_masks, selects_on = True, "valid"
 
     def __init__(
         self, *, model: Segmenter, views: Views, loss: SegmentationLoss, text_dropout: bool

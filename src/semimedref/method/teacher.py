@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -19,6 +20,15 @@ class Teacher:
         self.network = student.twin()
         self._places: list[tuple[Place, Place]] = []
         self._student: Segmenter | None = None
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Passes in training mode: batch norm uses the statistics of each batch."""
+        self.network.train()
+        try:
+            yield
+        finally:
+            self.network.eval()
 
     @torch.no_grad()
     def follow(self, student: Segmenter, *, momentum: float) -> None:

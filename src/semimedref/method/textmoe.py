@@ -98,8 +98,5 @@ class TextMoE(Staged):
         """The teacher's probability; as released, batch norm uses the batch's own statistics."""
         if not self.as_released:
             return super().teach(image, batch)
-        self.teacher.network.train()
-        try:
+        with self.teacher.training():
             return super().teach(image, batch)
-        finally:
-            self.teacher.network.eval()

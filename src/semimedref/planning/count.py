@@ -49,6 +49,7 @@ class MethodFacts:
     trainable: int
     pretrained_bytes: int  # of encoders whose weights come from elsewhere
     segments: bool
+    selects_on: str  # the split that is scored once an epoch
 
 
 def count_step(fake: FakeMethod, config: Mapping[str, Any], stage: Stage) -> StepCount:
@@ -98,6 +99,7 @@ def count_facts(fake: FakeMethod, config: Mapping[str, Any]) -> MethodFacts:
         trainable=sum(p.numel() for p in learns),
         pretrained_bytes=_pretrained(fake, config),
         segments=bool(method.segments),
+        selects_on=method.selects_on,
     )
 
 

@@ -114,7 +114,8 @@ def _work(
         config, length, unlabeled=images.unlabeled > 0, done=done * length.steps_per_epoch
     )
     steps = [(counts.step(stage), n * length.micro_batches) for stage, n in stages.items()]
-    passes = [(facts.validation, images.valid * (length.epochs - done)), (facts.test, images.test)]
+    scored = images.test if facts.selects_on == "test" else images.valid
+    passes = [(facts.validation, scored * (length.epochs - done)), (facts.test, images.test)]
     all_parts: list[tuple[StepCount | Pass, int]] = [*steps, *passes]
     return _Work(
         steps=sum(stages.values()),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semimedref.results import columns, resources, wording
+from semimedref.results import columns, notes, resources, wording
 from semimedref.results.columns import Column
 from semimedref.results.table import Entry, Table
 
@@ -157,7 +157,7 @@ def _caption(table: Table) -> str:
     for entry in waiting:
         where = wording.place(entry.row, entry.column)
         parts.append(f"{where}: {len(entry.done)} of {len(entry.runs)} {table.over}s finished.")
-    parts += resources.notes(table.cost, table.entries)
+    parts += [*resources.notes(table.cost, table.entries), *notes.chosen_by_test(table.entries)]
     if any(entry.reported for entry in table.entries):
         parts.append("Italics: reported by the authors of Semi-MedRef.")
     text = escape(" ".join(parts))

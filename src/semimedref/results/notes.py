@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def notes(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
-    """How costs were counted and measured, and what the paper's columns are."""
+    """How costs were counted and measured, what the paper's columns are, and leaks."""
     lines = []
     if experiment.cost and experiment.cells:
         sides = {cost.side_of(cell.config) for cell in experiment.cells}
@@ -33,7 +33,24 @@ def notes(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
             "°: another metric family, its Dice and mIoU cannot both pool the counts of the whole "
             "test set; neither compared nor marked best (`semimedref audit`)."
         )
-    return lines
+    return lines + chosen_by_test(entries)
+
+
+def chosen_by_test(entries: Sequence[Entry]) -> list[str]:
+    """Names the rows whose epochs were chosen by the test set, as a release did."""
+    rows = {
+        entry.row
+        for entry in entries
+        for run in entry.done
+        if run.result and run.result.get("selected_on") == "test"
+    }
+    named = [row for row in dict.fromkeys(entry.row for entry in entries) if row in rows]
+    if not named:
+        return []
+    return [
+        f"Warning: epochs were chosen by the test set, as released, in {', '.join(named)}: such "
+        "test scores are too good."
+    ]
 
 
 def _paper_note(experiment: Experiment) -> str:

@@ -68,6 +68,7 @@ class Result(TypedDict, total=False):
     epochs: int
     steps: int
     best: Best
+    selected_on: str  # the split that chose the epoch; runs before it was written: valid
     test: dict[str, float | None]
     finished: float
 

@@ -25,6 +25,7 @@ SIDES = {
     "mg_unet_recon": ([64], [100]),
     "mmi_unet": ([160], [64, 100, 128]),
     "plain_unet": ([64, 112], [100]),
+    "rar": ([64], [100]),
     "tevid_recon": ([64], [100]),
     "textmatch_seg": ([64], [100]),
     "textmoe_seg": ([64], [100]),
@@ -32,7 +33,7 @@ SIDES = {
     "vitexnet_recon": ([64], [100]),
 }
 # Networks in which padding takes part where the specification says so.
-READ_PADDING: set[str] = {"fmiseg", "guide_decoder", "lvit", "tevid_recon", "textmoe_seg"}
+READ_PADDING: set[str] = {"fmiseg", "guide_decoder", "lvit", "rar", "tevid_recon", "textmoe_seg"}
 # Networks whose prediction does not depend on the words.
 WORDLESS = {"mg_unet_recon", "plain_unet", "unet"}
 # Parts that the network's own method trains, and no labeled image alone.

@@ -38,9 +38,10 @@ def test_patches_are_averaged_in_squares():
     torch.testing.assert_close(found[0], expected)
 
 
-@pytest.mark.parametrize("as_released", [False, True])
-def test_the_loss_is_the_sum_of_its_terms_written_out(made, as_released):
-    case = made("dusss", f"vlm.as_released={as_released}")
+@pytest.mark.parametrize(("as_released", "scale"), [(False, None), (False, 200), (True, None)])
+def test_the_loss_is_the_sum_of_its_terms_written_out(made, as_released, scale):
+    more = [] if scale is None else [f"vlm.distance_scale={scale}"]
+    case = made("dusss", f"vlm.as_released={as_released}", *more)
     model, slow = case.model, case.slow
     torch.manual_seed(5)
     losses = model.losses(case.image, case.other, case.text, slow)
@@ -54,18 +55,16 @@ def test_the_loss_is_the_sum_of_its_terms_written_out(made, as_released):
         if as_released:
             return cosine
         first, second = (model.gaussian[k](x.tokens) for k, x in zip(kinds, (a, b), strict=True))
-        rows = []
+        apart = torch.zeros(3, 3)
         for i in range(3):
-            row = []
             for j in range(3):
                 mu = (first[0][i, 0] - second[0][j, 0]).square().sum()
                 sigma = (first[1][i, 0].exp() - second[1][j, 0].exp()).square().sum()
-                distance = (a.whole[i] - b.whole[j]).square().sum()
-                doubt = (mu + sigma) / 200
-                s = 1 - (1 - cosine[i, j]) * torch.exp(-(doubt + 4) / (5 * distance))
-                row.append(s / tau)
-            rows.append(torch.stack(row))
-        return torch.stack(rows)
+                apart[i, j] = mu + sigma
+        doubt = apart / (200 if scale else apart.mean())
+        distance = torch.tensor([[float((x - y).square().sum()) for y in b.whole.detach()]
+                                 for x in a.whole.detach()])  # fmt: skip
+        return (1 - (1 - cosine) * torch.exp(-(doubt + 4) / (5 * distance))) / tau
 
     across = scores(seen, words, ("image", "text"))
     total = cross_entropy(across) + cross_entropy(across.T)
@@ -103,6 +102,22 @@ def test_masks_show_what_fits_their_sentences(made):
     cut = case.image * hard.repeat_interleave(4, 2).repeat_interleave(4, 3)
     by_image = words.whole @ case.slow.see(cut).whole.T / 0.07
     torch.testing.assert_close(found, both_ways(by_feature) + both_ways(by_image))
+
+
+def test_doubt_is_relative_so_that_being_unsure_of_everything_gains_nothing(made, monkeypatch):
+    case = made("dusss")
+    model, plain = case.model, case.model._doubt
+    seen, words = model.see(case.image), model.read(case.text)
+    found = []
+    for times in (1.0, 100.0):
+        larger = [lambda x, kind, n=times: tuple(n * part for part in plain(x, kind))]
+        monkeypatch.setattr(model, "_doubt", larger[0])
+        found.append(model.scores(seen, words, "image", "text"))
+        model.distance_scale = 200
+        found.append(model.scores(seen, words, "image", "text"))
+        model.distance_scale = None
+    torch.testing.assert_close(found[0], found[2])
+    assert not torch.allclose(found[1], found[3], atol=0.01)  # with a fixed scale it changes much
 
 
 @pytest.mark.parametrize(("as_released", "learns"), [(False, True), (True, False)])

@@ -43,7 +43,8 @@ class DuSSSVLM(VLM):
         heads: of the Gaussians' attention.
         dropout: in the Gaussians' heads.
         temperature: tau of every contrast; learned.
-        distance_scale: by which a Wasserstein distance is divided.
+        distance_scale: by which a Wasserstein distance is divided; None: by the batch's mean, so
+            that no Gaussian gains by being unsure of everything.
         offset: added to that uncertainty.
         slope: of the semantic distance beside it.
         pooled_patches: into how many squares a side patches are averaged for the local contrast.
@@ -62,7 +63,7 @@ class DuSSSVLM(VLM):
         heads: int,
         dropout: float,
         temperature: float,
-        distance_scale: float,
+        distance_scale: float | None,
         offset: float,
         slope: float,
         pooled_patches: int,
@@ -133,9 +134,8 @@ class DuSSSVLM(VLM):
             return cosine
         first, second = (self._doubt(x, kind) for x, kind in ((a, kind_a), (b, kind_b)))
         distance, _ = wasserstein(*first, *second)
-        modulated = modulate(
-            cosine, distance / self.distance_scale, offset=self.offset, slope=self.slope
-        )
+        scale = distance.detach().mean() if self.distance_scale is None else self.distance_scale
+        modulated = modulate(cosine, distance / scale, offset=self.offset, slope=self.slope)
         return modulated / self.temperature()
 
     def _doubt(self, x: Embedded, kind: str) -> tuple[Tensor, Tensor]:
