@@ -111,7 +111,8 @@ def signed(plain: dict[str, Any]) -> dict[str, Any]:
     if history["training"] > 1:
         node["training"] = history["training"]
     for path, old in history["added_keys"].items():
-        _drop_if(node, path.split("."), old)
+        for part in (node, *node.get("needs", {}).values()):
+            _drop_if(part, path.split("."), old)
     versions = {t: history["versions"][t] for t in _targets(node) if t in history["versions"]}
     return node | ({"versions": versions} if versions else {})
 

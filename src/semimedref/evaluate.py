@@ -114,8 +114,8 @@ def predict_pool(
     """Foreground probability (H, W) of some images of a pool."""
     if not method.segments:
         raise UserError(
-            "this run predicts positions and no masks: choose a run of another method; "
-            "`semimedref evaluate run=…` scores its positions"
+            "this run predicts no masks: choose a run of another method; "
+            "`semimedref evaluate run=…` scores what it predicts"
         )
     method.train(False)
     ready = prepare(method, pool.fetch(chosen), hardware)

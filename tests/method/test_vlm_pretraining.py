@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 from tests.method.conftest import LATE
+from tests.method.test_every_method import stop_after, tensors
 
 from semimedref.errors import UserError
 from semimedref.method.vlm_pretraining import match
+from semimedref.model.vlm.vlm import Slow
+from semimedref.run import Parts
 
 VLM = ["method=vlm_pretraining", "vlm=dusss"]
 
@@ -32,12 +35,60 @@ def test_a_step_compares_weak_views_with_the_twins_strong_ones(case, vlm):
     assert not torch.allclose(strong, method.student.normalized(weak.image))
     torch.manual_seed(0)
     text = method.student.encode_text(method.student.prepare_text(batch.sentences))
-    expected = method.student.losses(
-        method.student.normalized(weak.image), strong, text, method.teacher.network
-    )
+    slow = method.teacher.network
+    with torch.no_grad():
+        told = Slow(slow.see(strong), slow.read(slow.encode_text(batch.text)))
+    image = method.student.normalized(weak.image)
+    expected = method.student.losses(image, text, slow, told)
     assert losses.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(losses[name], value)
+
+
+LEARNS = ["text_encoder.frozen=false", "text_encoder.cache=false"]
+
+
+@pytest.mark.parametrize("vlm", ["dusss", "amvlm"])
+def test_a_text_encoder_that_learns_has_a_twin_that_reads(case, vlm):
+    made = case("method=vlm_pretraining", f"vlm={vlm}", *LEARNS)
+    method = made.method
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        found.append(method.step(made.labeled, None, LATE)["loss"])
+        with torch.no_grad():
+            for p in method.teacher.network.text_encoder.parameters():
+                p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(1)))
+    assert not torch.allclose(*found)
+    found[0].backward()
+    grads = [p.grad is not None for p in method.student.text_encoder.parameters()]
+    assert sum(grads) > len(grads) / 2
+
+
+@pytest.mark.parametrize("vlm", ["dusss", "amvlm"])
+def test_with_such_an_encoder_it_resumes_exactly_and_the_second_stage_starts_from_it(
+    compose_smoke, tmp_path, vlm
+):
+    def make(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        cfg = compose_smoke("method=vlm_pretraining", f"vlm={vlm}", *LEARNS, "scale.epochs=2")
+        return Parts.build(cfg).trainer(tmp_path / name, lambda: None)
+
+    whole = make("whole")
+    whole.fit()
+    stop_after(make("again"), 7)
+    again = make("again")
+    again.fit()
+    expected, ours = (dict(tensors(t.method.state_dict())) for t in (whole, again))
+    assert expected.keys() == ours.keys()
+    assert all(torch.equal(value, ours[key]) for key, value in expected.items())
+    method = Parts.build(compose_smoke(f"method={vlm}", *LEARNS)).method
+    method.start_from("vlm", whole.method.weights())
+    state = method.vlm.state_dict()
+    trained = whole.method.student.state_dict()
+    assert any(key.startswith("text_encoder.") for key in trained)
+    assert all(torch.equal(value, state[key]) for key, value in trained.items())
+    assert not any(p.requires_grad for p in method.vlm.parameters())
 
 
 def test_the_twin_follows_at_its_momentum(case):

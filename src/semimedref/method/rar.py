@@ -80,6 +80,7 @@ class RAR(Staged):
         self.weight_unsup, self.weight_contrast = weight_unsup, weight_contrast
         self.nearest, self.temperature = nearest, temperature
         self.bank_momentum, self.as_released = bank_momentum, as_released
+        self.batch_statistics = as_released
         self.selects_on = "test" if as_released else "valid"
         self.bank = self._new_bank(torch.zeros(0, dtype=torch.int64), 0)
 
@@ -96,9 +97,7 @@ class RAR(Staged):
         self.bank = self._new_bank(row, len(labeled))
 
     def plan(self, batch: Batch, progress: Progress) -> None:
-        """Nothing is mixed; the weight of the words learns in the first stage alone."""
-        del batch
-        self.student.fusion.scale.requires_grad_(progress.stage == LABELED)
+        """Nothing is mixed."""
 
     def rehearsal(self, plan: Plan, side: int) -> None:
         """A bank as large as the batch."""
@@ -112,6 +111,7 @@ class RAR(Staged):
     ) -> dict[str, Tensor]:
         """Labeled images alone, or both kinds in one pass."""
         known, text = self.views.labeled(labeled), self.student_text(labeled)
+        self.student.fusion.scale.requires_grad_(progress.stage == LABELED)
         if unlabeled is None or progress.stage == LABELED:
             outputs = self.student.outputs(known.image, text)
             self.bank.remember(labeled.index, *self.features(outputs))
@@ -144,14 +144,6 @@ class RAR(Staged):
         if self.as_released:
             return image / image.norm(), text / text.norm()
         return F.normalize(image, dim=-1), F.normalize(text, dim=-1)
-
-    @torch.no_grad()
-    def teach(self, image: Tensor, batch: Batch) -> Tensor:
-        """The teacher's probability; as released, batch norm uses the batch's own statistics."""
-        if not self.as_released:
-            return super().teach(image, batch)
-        with self.teacher.training():
-            return super().teach(image, batch)
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """With the bank."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, Self
 
 import torch
@@ -57,7 +58,14 @@ class SemiSupervised(Supervised):
 
 
 class Taught(SemiSupervised):
-    """With an EMA teacher: m = min(1 - 1 / (step + 1), momentum), as all who warm it up."""
+    """With an EMA teacher: m = min(1 - 1 / (step + 1), momentum), as all who warm it up.
+
+    Attributes:
+        batch_statistics: whether the teacher's batch norm uses those of each batch, as in some
+            releases, instead of what it has gathered.
+    """
+
+    batch_statistics = False
 
     def __init__(
         self,
@@ -81,8 +89,9 @@ class Taught(SemiSupervised):
     def teach(self, image: Tensor, batch: Batch) -> Tensor:
         """The teacher's probability for images in [0, 1] and the complete sentences."""
         network = self.teacher.network
-        text = network.encode_text(batch.text)
-        return network(network.normalized(image), text).float().sigmoid()
+        with self.teacher.training() if self.batch_statistics else nullcontext():
+            text = network.encode_text(batch.text)
+            return network(network.normalized(image), text).float().sigmoid()
 
     def momentum(self, progress: Progress) -> float:
         """The teacher begins as the student and gets slower."""

@@ -65,7 +65,7 @@ class TextMoE(Staged):
         )
         check_choice("method.exchange", exchange, KINDS)
         self.exchange = "unshifted" if as_released else exchange
-        self.cutoff, self.as_released = cutoff, as_released
+        self.cutoff, self.batch_statistics = cutoff, as_released
         self.draws += 1  # the last number of a sample decides who gives to whom
 
     def plan(self, batch: Batch, progress: Progress) -> None:
@@ -92,11 +92,3 @@ class TextMoE(Staged):
         return frequency_exchange(
             image, image.index_select(0, donor), cutoff=cutoff, kind=self.exchange
         )
-
-    @torch.no_grad()
-    def teach(self, image: Tensor, batch: Batch) -> Tensor:
-        """The teacher's probability; as released, batch norm uses the batch's own statistics."""
-        if not self.as_released:
-            return super().teach(image, batch)
-        with self.teacher.training():
-            return super().teach(image, batch)

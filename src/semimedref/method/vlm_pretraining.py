@@ -20,7 +20,9 @@ from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.supervised import Supervised
 from semimedref.method.teacher import Teacher
-from semimedref.model.vlm.vlm import VLM
+from semimedref.model.vlm.vlm import VLM, Slow
+
+_EQUAL = 1e-6  # of two scores: what batches of other sizes may change
 
 
 class VLMPretraining(Supervised):
@@ -56,8 +58,10 @@ class VLMPretraining(Supervised):
         weak = self.views.weak(labeled)
         image = self.views.normalize(weak.image)
         other = self.views.normalized(self.views.perturb(weak, labeled))
-        text = self.student_text(labeled)
-        return self.student.losses(image, other, text, self.teacher.network)
+        slow = self.teacher.network
+        with torch.no_grad():
+            told = Slow(slow.see(other), slow.read(slow.encode_text(labeled.text)))
+        return self.student.losses(image, self.student_text(labeled), slow, told)
 
     def after_step(self, progress: Progress) -> None:
         """The twin follows."""
@@ -95,7 +99,8 @@ class VLMPretraining(Supervised):
 def match(images: np.ndarray, sentences: np.ndarray) -> float:
     """Share of a set's sentences that fit an image less than its own does, a mean over images.
 
-    Equal ones count half, so chance is one half and sentences that occur twice do no harm.
+    Equal ones count half, its own as well, so chance is one half and sentences that occur twice do
+    no harm.
 
     Args:
         images: (N, D), of length one.
@@ -103,4 +108,4 @@ def match(images: np.ndarray, sentences: np.ndarray) -> float:
     """
     scores = images @ sentences.T
     own = scores.diagonal()[:, None]
-    return float(((scores < own - 1e-9) + 0.5 * (abs(scores - own) <= 1e-9)).mean())
+    return float(((scores < own - _EQUAL) + 0.5 * (abs(scores - own) <= _EQUAL)).mean())

@@ -53,8 +53,9 @@ class VLMTaught(Taught):
         vlm: the frozen model; its weights come from the run ``vlm`` that the configuration needs.
         text_mask: makes the masks of sentences.
         weight_grounding: of the contrast by which masks of sentences are learned.
-        as_released: file names for sentences, pseudo-masks sigmoid(teacher + mask), which are all
-            above one half, and a loss that takes those pixels for lesions.
+        as_released: file names for sentences, a teacher with the statistics of its batch,
+            pseudo-masks sigmoid(teacher + mask), which are all above one half, and a loss that
+            takes those pixels for lesions.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class VLMTaught(Taught):
         self.vlm, self.text_mask = vlm, text_mask
         self.vlm.freeze()
         self.weight_grounding, self.as_released = weight_grounding, as_released
+        self.batch_statistics = as_released
         self._names: Sequence[str] = ()
 
     def to(self, device: object) -> Self:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from semimedref.config import build, compose
+from semimedref.model.vlm.vlm import Slow
 
 SENTENCES = [
     "unilateral pulmonary infection, one infected area, upper left lung.",
@@ -33,6 +34,8 @@ def made():
             torch.randn(3, 1, 96, 96, generator=g),
         )
         text = model.encode_text(model.prepare_text(SENTENCES))
-        return SimpleNamespace(model=model.eval(), slow=slow, image=image, other=other, text=text)
+        with torch.no_grad():
+            told = Slow(slow.see(other), slow.read(slow.encode_text(slow.prepare_text(SENTENCES))))
+        return SimpleNamespace(model=model.eval(), slow=slow, image=image, text=text, told=told)
 
     return make

@@ -35,21 +35,21 @@ def test_weights_of_parts_by_hand():
     assert three[0].tolist() == pytest.approx([1.0, (1 / 4 - 1 / 16) / (1 - 1 / 16), 0.0])
 
 
+@pytest.mark.parametrize("kind", ["text", "image"])
 @pytest.mark.parametrize("as_released", [False, True])
-def test_parts_belong_to_what_they_attend_to(made, as_released):
+def test_parts_belong_to_what_they_attend_to(made, as_released, kind):
     case = made("amvlm", f"vlm.as_released={as_released}")
     model = case.model
     seen, words = model.see(case.image), model.read(case.text)
-    found = model._attended(words, seen, "text")
+    parts, others = (words, seen) if kind == "text" else (seen, words)
+    found = model._attended(parts, others, kind)
+    head = "attended_text" if as_released else f"attended_{kind}"
     costs, tau = [], 0.07
     for b in range(3):
-        n = int(words.valid[b].sum())
-        own = words.parts[b]
-        share = (own @ seen.parts[b].T / tau).softmax(1)
-        attended = F.normalize(share @ seen.parts[b], dim=-1)
-        first, second = model.gaussian["text"](own[None]), model.gaussian["attended_text"](
-            attended[None]
-        )  # fmt: skip
+        n, there = int(parts.valid[b].sum()), others.parts[b][others.valid[b]]
+        own = parts.parts[b]
+        attended = F.normalize((own @ there.T / tau).softmax(1) @ there, dim=-1)
+        first, second = model.gaussian[kind](own[None]), model.gaussian[head](attended[None])
         s = torch.zeros(n, n)
         for i in range(n):
             for j in range(n):
@@ -84,9 +84,9 @@ def test_within_a_modality_gaussians_and_drawn_parts_are_compared(made):
     case = made("amvlm")
     model = case.model
     seen, words = model.see(case.image), model.read(case.text)
-    seen_slow, words_slow = case.slow.see(case.other), case.slow.read(case.text)
+    seen_slow, words_slow = case.told.image, case.told.text
     torch.manual_seed(3)
-    found = model._intra(seen_slow, seen, words, words_slow)
+    found = model._intra(case.told, seen, words)
     torch.manual_seed(3)
     noise = torch.randn(())
     view, said = (
@@ -116,7 +116,7 @@ def test_within_a_modality_gaussians_and_drawn_parts_are_compared(made):
 
 def test_the_loss_weighs_its_four_parts(made):
     case = made("amvlm")
-    losses = case.model.losses(case.image, case.other, case.text, case.slow)
+    losses = case.model.losses(case.image, case.text, case.slow, case.told)
     parts = [losses[f"loss_{name}"] for name in ("ori", "global", "local", "intra")]
     expected = parts[0] + 0.5 * parts[1] + 0.1 * parts[2] + 0.1 * parts[3]
     torch.testing.assert_close(losses["loss"], expected)
@@ -127,7 +127,7 @@ def test_the_loss_weighs_its_four_parts(made):
 def test_every_part_learns_and_as_released_one_head_is_dead(made):
     for as_released, dead in ((False, set()), (True, {"attended_image"})):
         case = made("amvlm", f"vlm.as_released={as_released}")
-        case.model.losses(case.image, case.other, case.text, case.slow)["loss"].backward()
+        case.model.losses(case.image, case.text, case.slow, case.told)["loss"].backward()
         found = {
             name
             for name, head in case.model.gaussian.items()

@@ -1,6 +1,7 @@
 """BERT as a text encoder: CXR-BERT, MiniLM, or any BERT folder; no remote code is run."""
 
 import json
+import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,8 @@ from semimedref.model.encoders.text import TextEncoder
 from semimedref.model.encoders.tokenizer import Tokenizer, WordHash, WordPieces, knows_unk_pos
 from semimedref.model.encoders.unk_pos import EmbeddingWithUnkPos
 from semimedref.torchvision_shim import import_torchvision
+
+log = logging.getLogger(__name__)
 
 _FILES = ["config.json", "vocab.txt", "tokenizer*.json", "model.safetensors", "pytorch_model.bin"]
 _EXAMPLE = "/path/to/BiomedVLP-CXR-BERT-specialized"
@@ -132,7 +135,11 @@ def _check_architecture(path: Path, architecture: dict[str, int]) -> None:
     found = json.loads(file.read_text())
     for name, expected in architecture.items():
         if name == "num_hidden_layers" and expected < found.get(name, expected):
-            continue  # the first layers alone are asked for
+            log.warning(
+                "%s has %d layers, text_encoder.layers=%d: the first ones are used",
+                file.parent, found[name], expected,
+            )  # fmt: skip
+            continue
         if found.get(name, expected) != expected:
             raise UserError(
                 f"{file}: {name} is {found[name]}, the text_encoder option says {expected}. "

@@ -14,7 +14,7 @@ from semimedref.model.reader import TextFeatures
 from semimedref.model.vlm.contrast import identity_contrast, local_contrast, symmetric
 from semimedref.model.vlm.gaussian import GaussianHead, wasserstein
 from semimedref.model.vlm.image_transformer import ImageTransformer
-from semimedref.model.vlm.vlm import VLM, Embedded, all_there, check_heads, unit
+from semimedref.model.vlm.vlm import VLM, Embedded, Slow, check_heads, unit
 
 _GAUSSIANS = ("image", "attended_image", "other_image", "text", "attended_text")
 _NEVER = -1e4  # score of a part that does not exist
@@ -79,31 +79,20 @@ class AMVLM(VLM):
         self.weights = weight_global, weight_local, weight_intra
         self.as_released = as_released
 
-    def see(self, image: Tensor) -> Embedded:
-        """Normalized images in the common space."""
-        tokens = self.image_encoder(image)
-        return self._embed(tokens, "image", all_there(tokens[:, 1:]))
-
-    def read(self, text: TextFeatures) -> Embedded:
-        """Sentences in the common space."""
-        return self._embed(self.sentence_tokens(text), "text", text.mask[:, 1:])
-
-    def _embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+    def embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+        """Tokens of an encoder in the common space."""
         whole = unit(self.to_whole[kind](tokens[:, :1])[:, 0])
         parts = unit(self.to_parts[kind](tokens[:, 1:]))
         return Embedded(whole, parts, torch.cat([whole[:, None], parts], 1), valid)
 
-    def losses(
-        self, image: Tensor, other: Tensor, text: TextFeatures, slow: VLM
-    ) -> dict[str, Tensor]:
+    def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
         """The whole loss and its four parts."""
+        del slow
         seen, words = self.see(image), self.read(text)
-        with torch.no_grad():
-            seen_slow, words_slow = slow.see(other), slow.read(text)
         ori = symmetric(seen.whole @ words.whole.mT / self.temperature)
         across = (self._attended(seen, words, "image") + self._attended(words, seen, "text")) / 2
         local = self.against_wholes(seen, words.whole) + self.against_wholes(words, seen.whole)
-        intra = self._intra(seen_slow, seen, words, words_slow)
+        intra = self._intra(told, seen, words)
         w_global, w_local, w_intra = self.weights
         return {
             "loss": ori + w_global * across + w_local * local + w_intra * intra,
@@ -135,11 +124,9 @@ class AMVLM(VLM):
         weight = part_weights(scores.detach(), parts.valid)
         return (each * weight).sum() / parts.valid.sum().clamp(min=1)
 
-    def _intra(
-        self, seen_slow: Embedded, seen: Embedded, words: Embedded, words_slow: Embedded
-    ) -> Tensor:
+    def _intra(self, told: Slow, seen: Embedded, words: Embedded) -> Tensor:
         """Gaussians of another view and of sentences; drawn parts against wholes."""
-        view = self._doubt(seen_slow.tokens, "other_image")
+        view = self._doubt(told.image.tokens, "other_image")
         said = self._doubt(words.tokens, "text")
         distance, _ = wasserstein(view[0][:, 0], view[1][:, 0], said[0][:, 0], said[1][:, 0])
         across = symmetric((self.offset - distance / self.distance_scale) / self.temperature)
@@ -149,7 +136,7 @@ class AMVLM(VLM):
             local_contrast(whole, part, valid, temperature=self.temperature)
             for whole, part, valid in (
                 (seen.whole, drawn[0], seen.valid),
-                (words_slow.whole, drawn[1], words.valid),
+                (told.text.whole, drawn[1], words.valid),
             )
         ]
         return (across + within[0] + within[1]) / 3

@@ -23,10 +23,11 @@ from semimedref.model.vlm.contrast import (
 from semimedref.model.vlm.gaussian import GaussianHead, wasserstein
 from semimedref.model.vlm.grounding import GroundingDecoder, gumbel_mask, of_own, similarity
 from semimedref.model.vlm.image_transformer import ImageTransformer
-from semimedref.model.vlm.vlm import VLM, Embedded, all_there, check_heads, unit
+from semimedref.model.vlm.vlm import VLM, Embedded, Slow, all_there, check_heads, unit
 
 _FIRST_SCALE, _FIRST_SHIFT = 10.0, -2.5  # of a similarity before it becomes a mask
 _TERMS = 6  # of the contrast, which is their mean
+_LEAST = 1e-6  # of a mean distance
 
 
 class DuSSSVLM(VLM):
@@ -88,36 +89,24 @@ class DuSSSVLM(VLM):
         self.weight_local, self.weight_mask = weight_local, weight_mask
         self.as_released = as_released
 
-    def see(self, image: Tensor) -> Embedded:
-        """Normalized images in the common space."""
-        tokens = self.image_encoder(image)
-        return self._embed(tokens, "image", all_there(tokens[:, 1:]))
-
-    def read(self, text: TextFeatures) -> Embedded:
-        """Sentences in the common space."""
-        return self._embed(self.sentence_tokens(text), "text", text.mask[:, 1:])
-
-    def _embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+    def embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+        """Tokens of an encoder in the common space."""
         projected = self.to_tokens[kind](tokens)
         whole = unit(self.to_whole[kind](tokens[:, 0]))
         return Embedded(whole, unit(projected[:, 1:]), projected, valid)
 
-    def losses(
-        self, image: Tensor, other: Tensor, text: TextFeatures, slow: VLM
-    ) -> dict[str, Tensor]:
+    def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
         """The whole loss, its contrast and its masks."""
         seen, words = self.see(image), self.read(text)
-        with torch.no_grad():
-            seen_slow, words_slow = slow.see(other), slow.read(text)
         scores = self.scores(seen, words, "image", "text")
         across = own(scores) + own(scores.mT)
-        within = symmetric(self.scores(seen, seen_slow, "image", "image"))
-        within = within + symmetric(self.scores(words, words_slow, "text", "text"))
-        patches = pool_patches(seen_slow.parts, self.pooled_patches)
+        within = symmetric(self.scores(seen, told.image, "image", "image"))
+        within = within + symmetric(self.scores(words, told.text, "text", "text"))
+        patches = pool_patches(told.image.parts, self.pooled_patches)
         local = local_contrast(
             seen.whole, patches, all_there(patches), temperature=self.temperature()
         ) + local_contrast(
-            words.whole, words_slow.parts, words_slow.valid, temperature=self.temperature()
+            words.whole, told.text.parts, told.text.valid, temperature=self.temperature()
         )
         contrast = (across + within + self.weight_local * local) / _TERMS
         masks = self._mask_losses(image, seen, words, slow)
@@ -134,7 +123,11 @@ class DuSSSVLM(VLM):
             return cosine
         first, second = (self._doubt(x, kind) for x, kind in ((a, kind_a), (b, kind_b)))
         distance, _ = wasserstein(*first, *second)
-        scale = distance.detach().mean() if self.distance_scale is None else self.distance_scale
+        scale = (
+            distance.mean().clamp(min=_LEAST)
+            if self.distance_scale is None
+            else self.distance_scale
+        )
         modulated = modulate(cosine, distance / scale, offset=self.offset, slope=self.slope)
         return modulated / self.temperature()
 

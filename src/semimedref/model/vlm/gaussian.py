@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -68,8 +69,10 @@ def wasserstein(
 
 def squared_distance(a: Tensor, b: Tensor) -> Tensor:
     """|a_i - b_j|^2 of vectors (..., N, D) and (..., M, D), without a table of N M D numbers."""
-    lengths = a.square().sum(-1)[..., :, None] + b.square().sum(-1)[..., None, :]
-    return (lengths - 2 * a @ b.mT).clamp(min=0)
+    with torch.autocast(a.device.type, enabled=False):  # a small difference of large numbers
+        a, b = a.float(), b.float()
+        lengths = a.square().sum(-1)[..., :, None] + b.square().sum(-1)[..., None, :]
+        return (lengths - 2 * a @ b.mT).clamp(min=0)
 
 
 def _mlp(width: int, dropout: float) -> nn.Sequential:

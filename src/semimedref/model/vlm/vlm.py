@@ -36,6 +36,14 @@ class Embedded:
     valid: Tensor
 
 
+@dataclass(frozen=True)
+class Slow:
+    """What a slow twin says, without gradient."""
+
+    image: Embedded
+    text: Embedded
+
+
 class VLM(Reader, ABC):
     """Two encoders and what a subclass compares them with.
 
@@ -54,25 +62,28 @@ class VLM(Reader, ABC):
         self.summary = summary
 
     @abstractmethod
-    def see(self, image: Tensor) -> Embedded:
-        """Normalized images (B, 1, H, W) in the common space."""
+    def embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
+        """Tokens (B, 1 + N, width) of an encoder, ``image`` or ``text``, in the common space."""
 
     @abstractmethod
-    def read(self, text: TextFeatures) -> Embedded:
-        """Sentences in the common space."""
-
-    @abstractmethod
-    def losses(
-        self, image: Tensor, other: Tensor, text: TextFeatures, slow: VLM
-    ) -> dict[str, Tensor]:
+    def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
         """What a pre-training step minimizes (``loss``), and its parts.
 
         Args:
             image: normalized (B, 1, H, W).
-            other: the same images in another view.
             text: their sentences.
             slow: the twin that follows this network; its weights get no gradient.
+            told: what the twin says about another view and the sentences.
         """
+
+    def see(self, image: Tensor) -> Embedded:
+        """Normalized images (B, 1, H, W) in the common space."""
+        tokens = self.image_encoder(image)
+        return self.embed(tokens, "image", all_there(tokens[:, 1:]))
+
+    def read(self, text: TextFeatures) -> Embedded:
+        """Sentences in the common space."""
+        return self.embed(self.sentence_tokens(text), "text", text.mask[:, 1:])
 
     def patch_map(self, image: Tensor) -> Tensor:
         """Patches of normalized images as a map (B, D, h, w), each of length one."""
