@@ -124,7 +124,11 @@ def test_a_trainer_that_was_taken_over_saves_nothing(tmp_path, compose_smoke):
     assert not list(tmp_path.glob("*.pt")) and not (tmp_path / "metrics.jsonl").exists()
 
 
-def test_a_disk_without_locks_is_protected_by_the_signature(tmp_path, monkeypatch, quick):
+@pytest.mark.parametrize("job", [None, "12"])  # of one SLURM job, too
+def test_a_disk_without_locks_is_protected_by_the_signature(tmp_path, monkeypatch, quick, job):
+    if job is not None:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+
     def unsupported(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 

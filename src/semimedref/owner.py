@@ -139,9 +139,14 @@ def _lock(file: TextIO, folder: Path) -> bool:
 def _succeed(folder: Path, me: Owner, *, locked: bool) -> None:
     """Return when an earlier owner is surely dead."""
     other, seen = signature(folder), _touched(folder)
-    if other is None or seen is None or (other.job is not None and other.job == me.job):
+    if other is None or seen is None:
         return
-    if other.host == me.host and (locked or not lives(other.pid)):
+    here = other.host == me.host
+    if here and (locked or not lives(other.pid)):
+        return
+    # A job that comes back elsewhere is over where it was. Here the other one lives: two cells of
+    # one job that need the same run.
+    if other.job is not None and other.job == me.job and not (here and other.pid != me.pid):
         return
     if _clock(folder) - seen < STALE:
         log.warning(

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from semimedref.errors import UserError
+from semimedref.model.encoders import text as text_encoders
 
 TEXTS = [
     "Unilateral pulmonary infection, one infected area, upper left lung.",
@@ -106,6 +107,15 @@ def test_table_filled_during_evaluation_serves_training(tiny):
     weight = torch.ones(16, requires_grad=True)
     (features.tokens * weight).sum().backward()
     assert weight.grad is not None
+
+
+def test_tokens_of_endless_sentences_are_not_all_kept(tiny, monkeypatch):
+    monkeypatch.setattr(text_encoders, "_KEPT", 3)
+    encoder = tiny(cache=False)
+    sentences = [f"number {i}" for i in range(9)]
+    found = [encoder.prepare([s]).input_ids for s in sentences]
+    assert len(encoder._ids) <= 4
+    assert torch.equal(encoder.prepare(sentences).input_ids, torch.cat(found))
 
 
 def test_frozen_random_weights_come_back_in_another_process(tiny):

@@ -15,6 +15,8 @@ from semimedref.model.segmenter import TextFeatures, TextInput
 
 log = logging.getLogger(__name__)
 
+_KEPT = 50_000  # sentences whose tokens are kept
+
 
 class TextEncoder(nn.Module, ABC):
     """Sentences -> features of exactly `max_tokens` tokens, padding included.
@@ -145,6 +147,8 @@ class TextEncoder(nn.Module, ABC):
         return tokens, (pooled - self._mean_pooled) / self._spread_pooled
 
     def _tokens_of(self, sentences: Sequence[str]) -> TextInput:
+        if len(self._ids) > _KEPT:  # reworded sentences never end
+            self._ids.clear()
         for text in sentences:
             if text not in self._ids:
                 self._ids[text] = self._tokenize(self._filled(text), self._input_length)
