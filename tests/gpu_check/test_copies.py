@@ -1,7 +1,7 @@
 import torch
 
 from semimedref.gpu_check.copies import Copies
-from semimedref.model.segmenter import TextInput
+from semimedref.model.reader import TextInput
 
 
 def test_copies_from_the_host_are_noted_with_the_line_of_our_code():
@@ -10,7 +10,7 @@ def test_copies_from_the_host_are_noted_with_the_line_of_our_code():
         text.to("meta")
     (largest,) = copies.seen  # one line, of whose copies the larger counts
     assert largest.bytes == 4 * 24 * 8 and not largest.pinned
-    assert largest.place.startswith("semimedref/model/segmenter.py:")
+    assert largest.place.startswith("semimedref/model/reader.py:")
     assert copies.summary() == "0 page-locked copies, 1 others, at most 768 bytes"
 
 
