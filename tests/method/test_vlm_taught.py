@@ -6,7 +6,7 @@ from tests.method.conftest import LATE
 
 from semimedref.config import resolved
 from semimedref.errors import UserError
-from semimedref.model.losses import balanced_dice_bce, rounded_dice_bce
+from semimedref.model.losses import balanced_dice_bce
 from semimedref.needs import needed
 
 BOTH = ("dusss", "amvlm")
@@ -36,11 +36,9 @@ def test_the_loss_is_of_masks_and_of_what_teacher_and_sentence_say_together(case
     seg = balanced_dice_bce(logits, torch.cat([known, pseudo]))
     torch.testing.assert_close(losses["loss_seg"], seg)
     torch.testing.assert_close(losses["loss_grounding"], grounding)
-    expected = seg
-    if name == "dusss":
-        text = balanced_dice_bce(torch.logit(mask), taught)
-        torch.testing.assert_close(losses["loss_text"], text)
-        expected = (seg + text) / 2
+    text = balanced_dice_bce(torch.logit(mask), taught)
+    torch.testing.assert_close(losses["loss_text"], text)
+    expected = (seg + text) / 2 if name == "dusss" else seg
     torch.testing.assert_close(losses["loss"], expected + grounding)
 
 
@@ -64,7 +62,7 @@ def test_as_released_all_pseudo_masks_are_lesion_and_names_are_read(case, name):
     known = method.views.labeled(made.labeled)
     logits = [method.student(known.image, None),
               method.student(method.student.normalized(weak.image), None)]  # fmt: skip
-    seg = rounded_dice_bce(torch.cat(logits), torch.cat([known.mask, pseudo]))
+    seg = balanced_dice_bce(torch.cat(logits), torch.cat([known.mask, pseudo]))
     torch.testing.assert_close(losses["loss_seg"], seg)
     assert method.vlm.as_released and method.text_mask.as_released
 

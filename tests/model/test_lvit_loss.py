@@ -44,11 +44,26 @@ def test_a_batch_of_one_class_has_a_finite_loss_and_gradient(value):
     assert loss.isfinite() and logits.grad.isfinite().all()
 
 
-def test_soft_targets_belong_to_both_classes():
-    soft = balanced_dice_bce(_logits(0.6, 0.6), _target(0.25, 0.25))
-    dice = 1 - 2 * 0.3 / (0.72 + 0.125)
-    expected = 0.5 * dice - 0.25 * (math.log(0.6) + math.log(0.4))
-    assert soft.item() == pytest.approx(expected, abs=1e-4)
+def test_a_soft_pixel_belongs_to_one_class_and_keeps_its_value():
+    p, g = (0.6, 0.3, 0.9), (0.8, 0.2, 0.6)
+    found = balanced_dice_bce(_logits(*p), _target(*g))
+    cost = [-b * math.log(a) - (1 - b) * math.log(1 - a) for a, b in zip(p, g, strict=True)]
+    overlap = sum(a * b for a, b in zip(p, g, strict=True))
+    dice = 1 - 2 * overlap / (sum(a * a for a in p) + sum(b * b for b in g))
+    expected = 0.5 * dice + 0.25 * (cost[0] + cost[2]) / 2 + 0.25 * cost[1]
+    assert found.item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_rare_lesion_does_not_lift_doubtful_pixels():
+    """Of its cross-entropy alone, a background pixel with target 0.1 is best at 0.1."""
+    target = _target(1.0, *[0.1] * 30)
+    logits = _logits(0.9, *[0.1] * 30).requires_grad_()
+    balanced_dice_bce(logits, target).backward()
+    lifted = logits.grad[0, 0, 0, 1:]
+    logits.grad = None
+    p, g = logits.sigmoid().flatten(), target.flatten()
+    (0.5 * (1 - 2 * (p * g).sum() / (p.square().sum() + g.square().sum()))).backward()
+    torch.testing.assert_close(lifted, logits.grad[0, 0, 0, 1:], atol=1e-5, rtol=0)
 
 
 def test_native_is_this_loss_and_shared_is_the_one_of_all_networks():

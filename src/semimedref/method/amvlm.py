@@ -6,4 +6,4 @@ from semimedref.method.vlm_taught import VLMTaught
 
 
 class AMVLMMethod(VLMTaught):
-    """L = L_seg(student, [mask; pseudo]) + w L_grounding."""
+    """L = L_seg(student, [mask; pseudo]) + w L_grounding: the text mask has no further loss."""

@@ -23,11 +23,13 @@ from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.semi_supervised import Taught
 from semimedref.method.supervised import mask_of
 from semimedref.method.teacher_student import add_parameters
-from semimedref.model.losses import rounded_dice_bce
+from semimedref.model.losses import balanced_dice_bce
 from semimedref.model.reader import TextInput
 from semimedref.model.segmenter import Outputs, Segmenter
 from semimedref.model.vlm.text_mask import TextMask
 from semimedref.model.vlm.vlm import VLM
+
+_NEARLY = 1e-6  # a probability of exactly 0 or 1 has no logit
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,10 @@ class VLMTaught(Taught):
         vlm: the frozen model; its weights come from the run ``vlm`` that the configuration needs.
         text_mask: makes the masks of sentences.
         weight_grounding: of the contrast by which masks of sentences are learned.
+        weight_text: share of the loss of those masks, against the teacher.
         as_released: file names for sentences, a teacher with the statistics of its batch,
-            pseudo-masks sigmoid(teacher + mask), which are all above one half, and a loss that
-            takes those pixels for lesions.
+            pseudo-masks sigmoid(teacher + mask), which are all above one half, so that the
+            U-Net's loss takes every pixel for a lesion.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class VLMTaught(Taught):
         vlm: VLM,
         text_mask: TextMask,
         weight_grounding: float,
+        weight_text: float,
         as_released: bool,
     ) -> None:
         super().__init__(
@@ -76,7 +80,8 @@ class VLMTaught(Taught):
         )
         self.vlm, self.text_mask = vlm, text_mask
         self.vlm.freeze()
-        self.weight_grounding, self.as_released = weight_grounding, as_released
+        self.weight_grounding, self.weight_text = weight_grounding, weight_text
+        self.as_released = as_released
         self.batch_statistics = as_released
         self._names: Sequence[str] = ()
 
@@ -133,20 +138,15 @@ class VLMTaught(Taught):
         first, second = self.pass_over(known, self.student_text(labeled), others)
         target = torch.cat([mask_of(known), pseudo])
         loss_seg = self.objective(joined(first, second), target)
-        total, parts = self.combine(loss_seg, mask, taught)
-        return parts | {
+        loss_text = self.text_loss(mask, taught)
+        total = (1 - self.weight_text) * loss_seg + self.weight_text * loss_text
+        return {
             "loss": total + self.weight_grounding * grounding,
             "loss_seg": loss_seg,
+            "loss_text": loss_text,
             "loss_grounding": grounding,
             "text_mask": mask.detach().mean(),
         }
-
-    def combine(
-        self, loss_seg: Tensor, mask: Tensor, taught: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss without the grounding, and further parts of it."""
-        del mask, taught
-        return loss_seg, {}
 
     def masks(self, image: Tensor, texts: TextInput) -> tuple[Tensor, Tensor]:
         """Masks (B, 1, H, W) of the sentences, and the contrast that trains them."""
@@ -155,15 +155,13 @@ class VLMTaught(Taught):
             sentences = self.vlm.read(self.vlm.encode_text(texts)).whole
         return self.text_mask(patches, sentences, image.shape[-1])
 
+    def text_loss(self, mask: Tensor, taught: Tensor) -> Tensor:
+        """The mask of the sentences against the teacher's probability."""
+        return balanced_dice_bce(torch.logit(mask, _NEARLY), taught)
+
     def pseudo(self, taught: Tensor, mask: Tensor) -> Tensor:
         """(p + m) / 2; as released sigmoid(p + m), which lies between 0.63 and 0.85."""
         return (taught + mask).sigmoid() if self.as_released else (taught + mask) / 2
-
-    def objective(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """The student's own loss; as released, pixels are lesions from one half on."""
-        if self.as_released:
-            return rounded_dice_bce(outputs.logits, target)
-        return super().objective(outputs, target)
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """With the masks' decoder."""

@@ -41,23 +41,9 @@ def balanced_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
     """Half squared Dice, half cross-entropy in which lesion and background count alike (LViT).
 
     Either class has its mean over the whole batch, nothing if there is no pixel of it. A soft
-    target belongs to both classes, by its value; the release rounds it to decide for one.
-
-    Args:
-        logits: (B, 1, H, W), of any float type.
-        target: (B, 1, H, W) in [0, 1].
-    """
-    x, g = logits.float().flatten(1), target.float().flatten(1)
-    lesion = (g * F.softplus(-x)).sum() / g.sum().clamp(min=_NOTHING)
-    background = ((1 - g) * F.softplus(x)).sum() / (1 - g).sum().clamp(min=_NOTHING)
-    return 0.5 * _squared_dice(x, g) + 0.5 * (0.5 * lesion + 0.5 * background)
-
-
-def rounded_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
-    """The same as released: a soft pixel belongs to the lesion from one half on, and to it alone.
-
-    Of hard masks it is `balanced_dice_bce`. Where every target is above one half there is no
-    background.
+    target is the lesion's above one half and the background's below, as released: were it both, by
+    its value, a rare lesion would lift every doubtful pixel, and a network that learns from its own
+    soft masks would soon call all of the image a lesion.
 
     Args:
         logits: (B, 1, H, W), of any float type.
@@ -67,7 +53,11 @@ def rounded_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
     each = F.binary_cross_entropy_with_logits(x, g, reduction="none")
     lesion, background = (g > 0.5).float(), (g < 0.5).float()
     halves = [(c * each).sum() / c.sum().clamp(min=_NOTHING) for c in (lesion, background)]
-    return 0.5 * _squared_dice(x, g) + 0.5 * (0.5 * halves[0] + 0.5 * halves[1])
+    p = x.sigmoid()
+    smooth = 4 * _SMOOTH  # published: 1e-5 where both maps are halved before they are squared
+    sizes = p.square().sum(1) + g.square().sum(1)
+    overlap = (1 - (2 * (p * g).sum(1) + smooth) / (sizes + smooth)).mean()
+    return 0.5 * overlap + 0.5 * (0.5 * halves[0] + 0.5 * halves[1])
 
 
 def channel_dice_ce(logits: Tensor, target: Tensor) -> Tensor:
@@ -85,11 +75,3 @@ def channel_dice_ce(logits: Tensor, target: Tensor) -> Tensor:
     overlap = dice(logits.flatten(0, 1), masks.flatten(0, 1))  # a mean over images and channels
     scores = logits.sigmoid().log_softmax(1)
     return overlap - (masks * scores).sum(1).mean()
-
-
-def _squared_dice(x: Tensor, g: Tensor) -> Tensor:
-    """Dice loss with squares below, of logits x and targets g (B, N), a mean over images."""
-    p = x.sigmoid()
-    smooth = 4 * _SMOOTH  # published: 1e-5 where both maps are halved before they are squared
-    sizes = p.square().sum(1) + g.square().sum(1)
-    return (1 - (2 * (p * g).sum(1) + smooth) / (sizes + smooth)).mean()
