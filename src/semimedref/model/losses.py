@@ -42,8 +42,7 @@ def balanced_dice_bce(logits: Tensor, target: Tensor) -> Tensor:
 
     Either class has its mean over the whole batch, nothing if there is no pixel of it. A soft
     target is the lesion's above one half and the background's below, as released: were it both, by
-    its value, a rare lesion would lift every doubtful pixel, and a network that learns from its own
-    soft masks would soon call all of the image a lesion.
+    its value, a rare lesion would lift every doubtful pixel.
 
     Args:
         logits: (B, 1, H, W), of any float type.
