@@ -105,3 +105,11 @@ def test_a_network_without_words_is_refused(compose_smoke):
     plain = resolved(compose_smoke("method=lvit_epi", "model=unet"))
     with pytest.raises(UserError, match="compares sentences, and model=unet reads none"):
         check_combination(plain)
+
+
+def test_every_image_has_its_first_pseudo_mask_before_the_second_stage(made):
+    method, batch = made.method, made.unlabeled
+    assert not method.seen.any()
+    method.enter("all")
+    assert method.seen.all()
+    torch.testing.assert_close(method.memory.float(), prediction(method, batch), atol=1e-3, rtol=0)

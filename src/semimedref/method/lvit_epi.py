@@ -31,9 +31,10 @@ _READ_AT_ONCE = 64
 class LViTEPI(SemiSupervised):
     """Exponential pseudo-label iteration, and a language-vision loss on unlabeled images.
 
-    P <- beta P + (1 - beta) P_now for every unlabeled image, when it comes; the first time P is
-    what the student says. L = L(labeled) + L(student, P) + w_lv L_LV, where L_LV is one minus the
-    cosine of the student's mask and that of the labeled image with the most similar sentence.
+    P begins as what the best student of labeled images says. P <- beta P + (1 - beta) P_now for
+    every unlabeled image, when it comes. L = L(labeled) + L(student, P) + w_lv L_LV, where L_LV is
+    one minus the cosine of the student's mask and that of the labeled image with the most similar
+    sentence.
 
     Args:
         model: published: LViT.
@@ -69,6 +70,7 @@ class LViTEPI(SemiSupervised):
         self.bank_mask = torch.empty(0, 1, 0, 0, dtype=torch.bool)  # of the labeled images
         self.bank_text = torch.empty(0, 0)
         self._sentences: list[str] = []
+        self._unlabeled: Pool | None = None
 
     def to(self, device: object) -> Self:
         """Move memory and bank, too."""
@@ -79,6 +81,7 @@ class LViTEPI(SemiSupervised):
     def begin(self, labeled: Pool, unlabeled: Pool) -> None:
         """Room for a map of each unlabeled image; sentences and masks of the labeled ones."""
         n, side = len(unlabeled), unlabeled.side
+        self._unlabeled = unlabeled
         self.memory = torch.zeros(n, 1, side, side, dtype=torch.float16)
         self.seen = torch.zeros(n, dtype=torch.bool)
         self.row = torch.zeros(len(unlabeled.split), dtype=torch.int64)
@@ -86,6 +89,20 @@ class LViTEPI(SemiSupervised):
         batches = list(labeled.batches(_READ_AT_ONCE))
         self.bank_mask = torch.cat([mask_of(batch) > 0 for batch in batches])
         self._sentences = [sentence for batch in batches for sentence in batch.sentences]
+
+    @torch.no_grad()
+    def enter(self, stage: str) -> None:
+        """Every unlabeled image gets its first pseudo-mask, before anything is learned from it."""
+        del stage
+        assert self._unlabeled is not None, "a method begins before it enters a stage"
+        device = self.memory.device
+        self.student.eval()
+        for batch in self._unlabeled.batches(_READ_AT_ONCE):
+            text = self.student.prepare_text(batch.sentences).to(device)
+            ready = replace(batch.to(device), text=text)
+            rows = self.row[ready.index]
+            self.memory[rows] = self.predict(ready, weights="student").to(self.memory.dtype)
+            self.seen[rows] = True
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """The sentences of the bank are read when they are first needed."""
