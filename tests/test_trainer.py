@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from semimedref.errors import UserError
+from semimedref.learning_rate import learning_rate
 from semimedref.run import Parts
 
 
@@ -56,6 +57,15 @@ def test_restarts_begin_the_cosine_again_every_ten_epochs_as_lvit_does(make_trai
     for epoch in range(25):
         expected = 1e-4 + 2e-4 * (1 + math.cos(math.pi * (epoch % 10) / 10)) / 2
         assert trainer.learning_rate(epoch * n) == pytest.approx(expected)
+
+
+def test_restarts_keep_their_period_in_a_stage_of_half_the_epochs(make_trainer):
+    trainer = make_trainer("trainer.lr_shape=restarts", "scale.warmup_epochs=0", "scale.lr=3e-4",
+                           "scale.min_lr=1e-4", "scale.cosine_epochs=10", "scale.epochs=50",
+                           "scale.lr_update=epoch")  # fmt: skip
+    rates = [learning_rate(trainer.config, epoch * 5, 5, 0.5) for epoch in (0, 5, 9, 10, 24)]
+    expected = [1e-4 + 1e-4 * (1 + math.cos(math.pi * e / 10)) for e in (0, 5, 9, 0, 4)]
+    assert rates == pytest.approx(expected)
 
 
 def test_adam_decays_no_weight_where_adamw_does(make_trainer):

@@ -14,6 +14,8 @@ def learning_rate(
 ) -> float:
     """Linear warm-up, then a cosine or a power, updated each step or each epoch.
 
+    Restarts keep their period, however long a stage is; other curves run over the whole stage.
+
     Args:
         config: its lengths are those of the whole training.
         step: since the curve began.
@@ -27,6 +29,8 @@ def learning_rate(
     if config.lr_shape == "poly":
         left = max(0.0, 1 - (at - warmup) / (share * config.epochs - warmup))
         return config.min_lr + (config.lr - config.min_lr) * left**config.lr_power
-    along = (at - warmup) / (share * config.cosine_epochs - warmup)
-    along = along % 1.0 if config.lr_shape == "restarts" else min(1.0, along)
+    if config.lr_shape == "restarts":
+        along = (at - warmup) / config.cosine_epochs % 1.0
+    else:
+        along = min(1.0, (at - warmup) / (share * config.cosine_epochs - warmup))
     return config.min_lr + (config.lr - config.min_lr) * (1 + math.cos(math.pi * along)) / 2

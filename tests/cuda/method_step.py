@@ -198,6 +198,7 @@ def combinations():
 
 
 RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch", "rar")
+STAGED = ("textmoe", "semires", "tevid_recon", "lvit_epi", "rar")
 GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
 
 
@@ -218,8 +219,14 @@ def rivals():
         seen[f"{vlm}, before"] = check(*before, progress=last)
         released = ["method.as_released=true", f"method={vlm}"]
         seen[f"{vlm}, as released"] = check(*released, size=SMALL, progress=last)
-    released = ["method=rar", "method.as_released=true"]
-    seen["rar, as released"] = check(*released, size=SMALL, progress=last)
+        before = ["method=vlm_pretraining", f"vlm={vlm}", "vlm.as_released=true"]
+        seen[f"{vlm}, before, as released"] = check(*before, size=SMALL, progress=last)
+    for name in ("rar", "textmoe"):
+        released = [f"method={name}", "method.as_released=true"]
+        seen[f"{name}, as released"] = check(*released, size=SMALL, progress=last)
+    first = replace(AFTER_BURN_IN, stage="labeled")
+    for name in STAGED:  # RAR's memory is filled in it, too
+        seen[f"{name}, labeled"] = check(f"method={name}", size=SMALL, progress=first)
     with_masks = ["method=semires", "method.candidates=folder", "augment.zoom.probability=0"]
     return seen | {"semires, candidates": check(*with_masks, size=SMALL, progress=last)}
 

@@ -84,9 +84,13 @@ def test_the_general_methods_make_no_device_mistake_at_full_size(shim):
 def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
     seen = run_check(Path(__file__).parent / "method_step.py", "rivals", shim=shim)
     assert all(part["devices"] == ["cuda:0"] for part in seen.values())
+    for name in ("textmoe", "semires", "tevid_recon", "lvit_epi", "rar"):
+        alone = seen.pop(f"{name}, labeled")["losses"]
+        assert "loss" in alone and not {"loss_unsup", "pseudo_lesion"} & set(alone)
     for vlm in ("dusss", "amvlm"):
         whole, before = seen.pop(vlm), seen.pop(f"{vlm}, before")
         assert seen.pop(f"{vlm}, as released")["losses"] == whole["losses"]
+        assert seen.pop(f"{vlm}, before, as released")["losses"] == before["losses"]
         own = ["loss", "loss_grounding", "loss_seg", "loss_text", "text_mask"]
         assert whole["losses"] == own
         space = {"dusss": 512, "amvlm": 128}[vlm]
@@ -94,7 +98,8 @@ def test_the_rival_methods_make_no_device_mistake_at_full_size(shim):
         assert whole["gradients"] == 14_751_873 + decoder
         assert before["gradients"] == {"dusss": 138_769_413, "amvlm": 203_787_904}[vlm]
     assert seen.pop("semires, candidates")["losses"] == seen["semires"]["losses"]
-    assert seen.pop("rar, as released")["losses"] == seen["rar"]["losses"]
+    for name in ("rar", "textmoe"):
+        assert seen.pop(f"{name}, as released")["losses"] == seen[name]["losses"]
     retrieval = ["loss", "loss_cross", "loss_image", "loss_sup", "loss_unsup"]
     contrasts = ["loss", "loss_sup", "loss_text", "loss_unsup", "loss_visual"]
     heads = 96 * 128 + 128 + 128 * 128 + 128 + 768 * 128 + 128

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from semimedref.config import resolved
+from semimedref.config import compose, config_dir, resolved
 from semimedref.method.schedule import Progress
 from semimedref.planning.count import count_step
 from semimedref.planning.fake_method import fake_method
 from semimedref.planning.stages import Stage
 from semimedref.run import Parts
+from semimedref.sweep import expand
 
 METHODS = {
     "supervised": ["augment=none"],
@@ -31,7 +32,25 @@ METHODS = {
     "vlm_pretraining": ["vlm=dusss"],
     "lvit_epi": ["model.width=16", "text_encoder.max_tokens=24"],
 }
+STAGED = ("textmoe", "semires", "tevid_recon", "rar", "lvit_epi")
+RELEASED = ("textmoe", "rar", "dusss", "amvlm")
 SHORT = ["scale.schedule.burn_in=0", "scale.epochs=2", "scale.cosine_epochs=2"]
+
+
+def test_no_method_is_forgotten_here():
+    options = {file.stem for file in (config_dir() / "method").glob("*.yaml")}
+    assert options - {"atlas", "position_predictor"} == set(METHODS)  # no unlabeled images
+    methods = {name: resolved(compose([f"method={name}"]))["method"] for name in METHODS}
+    assert {name for name, m in methods.items() if m.get("stages")} == set(STAGED)
+    assert {name for name, m in methods.items() if "as_released" in m} == set(RELEASED)
+
+
+def test_each_method_that_has_a_released_form_stands_in_the_table_in_both():
+    found = {
+        (cell.config["method"]["_target_"].split(".")[-2], cell.config["method"]["as_released"])
+        for cell in expand(["experiment=rivals_as_released"]).cells
+    }
+    assert found == {(method, form) for method in RELEASED for form in (False, True)}
 
 
 @pytest.fixture
@@ -75,12 +94,21 @@ def tensors(state, path=""):
             yield f"{path}{key}", value
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_resumed_half_way_it_ends_with_the_same_bits(make, method):
-    whole = make(method, "whole")
+RESUMED = [
+    *((method, 7) for method in METHODS),  # of ten steps; the second stage, where there are two
+    *((method, 3) for method in STAGED),
+    *((method, 7, "method.as_released=true") for method in RELEASED),
+]
+
+
+@pytest.mark.parametrize("case", RESUMED, ids=lambda case: "-".join(map(str, case)))
+def test_resumed_half_way_it_ends_with_the_same_bits(make, case):
+    method, at, *more = case
+    whole = make(method, "whole", *more)
     whole.fit()
-    stop_after(make(method, "again"), 7)
-    again = make(method, "again")
+    stop_after(make(method, "again", *more), at)
+    again = make(method, "again", *more)
+    assert again.step == at
     again.fit()
     expected, found = (dict(tensors(t.method.state_dict())) for t in (whole, again))
     assert expected.keys() == found.keys()

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.page import DOCS, SMALL, Page, run
 
-from semimedref.config import config_dir
+from semimedref.combinations import check_combination
+from semimedref.config import compose, config_dir, resolved
+from semimedref.sweep import expand
 
 PAGE = Page("methods.md")
 
@@ -38,3 +40,24 @@ def test_the_page_lists_every_option_and_every_page_is_linked():
         line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))))  # fmt: skip
     pages = {file.name for file in (DOCS / "methods").glob("*.md")}
     assert pages == {Path(p).name for p in re.findall(r"\(methods/(\w+\.md)\)", PAGE.text)}
+
+
+def commands_of(text):
+    """Commands of a page, in the text and in indented lines, which may go on after a backslash."""
+    lines = re.sub(r"\\\n\s+", "", text)
+    inline = re.findall(r"`(semimedref [^`]+)`", re.sub(r"\s+", " ", text))
+    return [*re.findall(r"^    (semimedref .+)$", lines, flags=re.M), *inline]
+
+
+@pytest.mark.parametrize("page", sorted(p.stem for p in (DOCS / "methods").glob("*.md")))
+def test_the_commands_of_a_page_compose(page):
+    commands = commands_of((DOCS / "methods" / f"{page}.md").read_text())
+    assert any(f"method={page}" in command for command in commands)
+    for command in commands:
+        _, verb, *words = shlex.split(command)
+        if verb == "train" and "-m" in words:
+            assert expand([word for word in words if word.startswith("experiment=")]).cells
+        elif verb == "train":
+            check_combination(resolved(compose([w for w in words if "/launcher=" not in w])))
+        else:
+            assert verb == "predict" or (verb == "evaluate" and "run=RUN" in words)

@@ -152,3 +152,16 @@ def test_missing_and_damaged_candidates_and_a_zoom_are_refused(case, folder):
     (folder / f"{ids[4]}.npz").write_bytes(b"nothing")
     with pytest.raises(UserError, match=r"cannot be read .*expected an array 'masks'"):
         Candidates(str(folder), most=3).batch([ids[4]], 8)
+
+
+def test_the_teacher_stays_near_the_burn_in_from_its_first_step_on(case):
+    made = case("method=semires", "method.momentum=0.75")
+    method = made.method
+    method.enter("all")
+    weight = next(method.student.parameters())
+    before = next(method.teacher.network.parameters()).clone()
+    with torch.no_grad():
+        weight += 1.0
+    method.after_step(replace(ALL, step=0))
+    after = next(method.teacher.network.parameters())
+    torch.testing.assert_close(after, before + 0.25)

@@ -9,9 +9,10 @@ from tests.method.conftest import LATE
 from semimedref.errors import UserError
 from semimedref.method.tevid_recon import info_nce, region_mean, reversed_masks
 from semimedref.model.losses import dice
-from semimedref.model.segmenter import Outputs
+from semimedref.model.segmenter import Outputs, TextFeatures
 
 ALL = replace(LATE, stage="all")
+SIDES = ("target", "background")
 
 
 def test_each_decoder_learns_what_the_teachers_other_one_leaves_over():
@@ -56,6 +57,46 @@ def test_the_whole_loss_of_both_kinds_of_images(case):
     total = losses["loss_sup"] + expected + 0.3 * losses["loss_visual"] + 0.7 * losses["loss_text"]
     torch.testing.assert_close(losses["loss"], total)
     assert losses["loss_visual"] > 0 and losses["loss_text"] > 0
+
+
+@torch.no_grad()
+def test_regions_are_drawn_to_the_teachers_and_the_sentence_to_its_target_by_a_plain_loop(case):
+    method = case("method=tevid_recon", "method.temperature=0.5").method
+    g = torch.Generator().manual_seed(0)
+    channels, words = method.heads.region[0].in_features, method.heads.word.in_features
+    region = torch.zeros(4, 1, 8, 8)
+    region[0, :, :4], region[1, :, :, :2], region[3, :, 4:] = 1, 1, 1  # the third has no target
+
+    def outputs():
+        maps = {f"{n}_map": torch.randn(4, channels, 4, 4, generator=g) for n in SIDES}
+        return Outputs(torch.zeros(4, 1, 8, 8), maps)
+
+    ours, taught = outputs(), outputs()
+    text = TextFeatures(torch.randn(4, 5, words, generator=g), None, None)
+    visual, anchored = method.contrasts(ours, taught, text, region)
+
+    def embedded(found, side, i):
+        inside = region[i, 0] if side == "target" else 1 - region[i, 0]
+        small = inside.reshape(4, 2, 4, 2).mean((1, 3))
+        mean = (found.extra[f"{side}_map"][i] * small).sum((1, 2)) / small.sum()
+        return F.normalize(method.heads.region(mean), dim=0)
+
+    def cost(anchor, positive, negatives):
+        own, *rest = (math.exp(float(anchor @ x) / 0.5) for x in (positive, *negatives))
+        return -math.log(own / (own + sum(rest)))
+
+    there = (0, 1, 3)
+    theirs = {side: [embedded(taught, side, i) for i in there] for side in SIDES}
+    mine = {side: [embedded(ours, side, i) for i in there] for side in SIDES}
+    sentences = [F.normalize(method.heads.word(text.tokens[i]).mean(0), dim=0) for i in there]
+    looked = [
+        (cost(mine[a][k], theirs[a][k], theirs[b])) / 2
+        for a, b in (SIDES, SIDES[::-1])
+        for k in range(3)
+    ]
+    read = [cost(sentences[k], mine["target"][k], mine["background"]) for k in range(3)]
+    assert visual.item() == pytest.approx(sum(looked) / 3, rel=1e-4)
+    assert anchored.item() == pytest.approx(sum(read) / 3, rel=1e-4)
 
 
 def test_no_gradient_reaches_the_teachers_side_of_the_contrast(case):

@@ -45,6 +45,41 @@ def test_two_strong_views_have_one_geometry_and_numbers_of_their_own(case):
         assert torch.equal(inside, probability[donor, :, top:bottom, left:right])
 
 
+def test_each_pass_learns_the_weak_labels_where_its_boxes_put_them(case):
+    made = case(*ALL_SURE, "augment.mixer.probability=1.0", "augment.jitter.probability=1.0",
+                "method.feature_dropout=0.0")  # fmt: skip
+    method, unlabeled, losses = made.method, made.unlabeled, made.step()
+    weak = method.views.weak(unlabeled)
+    text = method.student.encode_text(unlabeled.text)
+    with torch.no_grad():
+        p = method.student(method.views.normalize(weak.image), text).sigmoid()
+    terms = []
+    for one in method._twice(unlabeled):
+        image, label = method.views.perturb(weak, one), (p > 0.5).float()
+        mixed, target = image.clone(), label.clone()
+        for i, ((x0, y0, x1, y1), j) in enumerate(
+            zip(one.plan.box.tolist(), one.plan.donor, strict=True)
+        ):
+            mixed[i, :, y0:y1, x0:x1] = image[j, :, y0:y1, x0:x1]
+            target[i, :, y0:y1, x0:x1] = label[j, :, y0:y1, x0:x1]
+        assert not torch.equal(target, label)
+        terms.append(plain_dice(method.student(method.views.normalize(mixed), text), target))
+    assert terms[0] != terms[1]
+    torch.testing.assert_close(losses["loss_unsup"], sum(terms) / 2)
+    weak_again = method.student(method.views.normalize(weak.image), text)
+    torch.testing.assert_close(losses["loss_fp"], plain_dice(weak_again, (p > 0.5).float()))
+    inside = torch.autograd.grad(losses["loss_fp"], next(method.student.head.parameters()))[0]
+    assert inside.any()
+
+
+def plain_dice(logits, target):
+    """Both classes, squares below, every pixel sure."""
+    s, y = logits.sigmoid().flatten(), target.flatten()
+    lesion = 1 - 2 * (s * y).sum() / (s.square().sum() + y.sum())
+    rest = 1 - 2 * ((1 - s) * (1 - y)).sum() / ((1 - s).square().sum() + (1 - y).sum())
+    return (lesion + rest) / 2
+
+
 def test_dropped_features_change_the_pass_and_leave_no_trace(case):
     made = case(*ALL_SURE)
     network = made.method.student

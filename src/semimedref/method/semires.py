@@ -39,7 +39,7 @@ class SemiRES(Staged):
         views: weak for the teacher, jittered for the student; nothing is mixed.
         loss: of labeled images, for networks without a loss of their own.
         text_dropout: of the student's text encoder.
-        momentum: of the teacher at its slowest.
+        momentum: of the teacher, from its first step on.
         stages: shares of the epochs, of ``labeled`` and ``all``.
         candidates: a folder with candidate masks, or None.
         match: iom (the best one) or cpi (all that fit, together).
@@ -89,6 +89,11 @@ class SemiRES(Staged):
                 "method.candidates are drawn on whole images, and a zoomed view would not fit "
                 "them: set method.views.zoom.probability=0"
             )
+
+    def momentum(self, progress: Progress) -> float:
+        """Constant: the teacher begins as a network that is trained, and stays near it."""
+        del progress
+        return self.highest_momentum
 
     def begin(self, labeled: Pool, unlabeled: Pool) -> None:
         """Every unlabeled image must have its candidates."""

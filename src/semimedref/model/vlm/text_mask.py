@@ -48,8 +48,9 @@ class TextMask(nn.Module):
         features = self.decoder(patches)
         maps = self.curve(similarity(features, sentences))  # (B, B, 4 h, 4 w)
         shown = pooled_scores(features, maps, sentences)
-        mask = maps.mean(1, keepdim=True).sigmoid() if self.as_released else of_own(maps)
+        mask = maps.mean(1, keepdim=True) if self.as_released else of_own(maps)
         mask = F.interpolate(mask, (side, side), mode="bilinear", align_corners=False)
+        mask = mask.sigmoid() if self.as_released else mask
         return mask, symmetric(shown / self.temperature())
 
     def curve(self, cosine: Tensor) -> Tensor:

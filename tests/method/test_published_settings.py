@@ -1,0 +1,58 @@
+"""Rival methods at ``scale=paper``: the settings they were published with, as far as known."""
+
+import pytest
+
+from semimedref.config import compose, resolved
+
+ADAM = {"optimizer": "adam", "lr": 3e-4, "weight_decay": 0.0}
+RESTARTS = {"lr_shape": "restarts", "min_lr": 1e-4, "cosine_epochs": 10}
+TEXTMOE = {"optimizer": "adamw", "lr": 3e-4, "weight_decay": 0.01, "lr_shape": "cosine",
+           "min_lr": 1e-6, "epochs": 400, "cosine_epochs": 400, "min_epochs": 20, "patience": 20,
+           "batch_size": 16}  # fmt: skip
+TRAINERS = {
+    "textmoe": TEXTMOE,
+    "rar": TEXTMOE,
+    "tevid_recon": TEXTMOE,
+    "semires": {"optimizer": "adamw", "lr": 5e-5, "weight_decay": 0.01, "lr_shape": "poly",
+                "lr_power": 0.9, "min_lr": 0.0, "epochs": 80, "patience": 5, "batch_size": 12},
+    "lvit_epi": ADAM | RESTARTS | {"batch_size": 24},
+    "textmatch": ADAM | {"min_lr": 3e-4, "batch_size": 8},
+    "dusss": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
+    "amvlm": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
+}  # fmt: skip
+METHODS = {
+    "textmoe": {"momentum": 0.99, "cutoff": 10},
+    "rar": {"momentum": 0.99, "weight_unsup": 1.0, "weight_contrast": 0.05, "nearest": 5,
+            "temperature": 0.07, "bank_momentum": 0.99},
+    "tevid_recon": {"momentum": 0.99, "temperature": 0.07},
+    "semires": {"momentum": 0.9996, "iom_threshold": 0.5, "cpi_threshold": 0.7,
+                "class_weights": [0.9, 1.1]},
+    "lvit_epi": {"beta": 0.99, "weight_lv": 0.1},
+    "textmatch": {"momentum": 0.99, "teacher_views": 3, "weight_reg": 0.1, "weight_pl": 0.1,
+                  "weight_cl": 0.1, "temperature": 0.9, "prototype_momentum": 0.9},
+    "dusss": {"momentum": 0.99, "weight_text": 0.5},
+    "amvlm": {"momentum": 0.99, "weight_text": 0.0},
+    "unimatch": {"threshold": 0.95, "feature_dropout": 0.5, "weight_strong": 0.25,
+                 "weight_dropped": 0.5},
+    "fixmatch": {"threshold": 0.95, "weight_unlabeled": 1.0},
+    "cps": {"weight_unlabeled": 1.5, "ramp": 0.0},
+    "mean_teacher": {"momentum": 0.99},
+}  # fmt: skip
+
+
+def at_paper_scale(method):
+    return resolved(compose([f"method={method}", "scale=paper"]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_rival_has_its_published_settings(method):
+    plain = at_paper_scale(method)
+    for part, expected in (("trainer", TRAINERS.get(method, {})), ("method", METHODS[method])):
+        assert {key: plain[part][key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("method", ["dusss", "amvlm"])
+def test_its_pre_training_has_them_too(method):
+    trainer = at_paper_scale(method)["needs"]["vlm"]["trainer"]
+    published = {"optimizer": "adam", "lr": 3e-5, "min_lr": 3e-5, "batch_size": 32, "epochs": 100}
+    assert {key: trainer[key] for key in published} == published
