@@ -19,7 +19,7 @@ ROOT = config_dir()
 OPTIONS = sorted(
     (str(f.parent.relative_to(ROOT)), f.stem)
     for f in ROOT.rglob("*.yaml")
-    if f.parent != ROOT and f.parent.name != "experiment"
+    if f.parent != ROOT and f.parent.name not in ("experiment", "parts")  # parts: named by options
 )
 
 

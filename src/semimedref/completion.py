@@ -42,5 +42,6 @@ def words(command: str) -> list[str]:
 
         return [*ANALYSES, "run=", "split=", "weights=", "out="]
     root = config_dir()
-    files = [f.relative_to(root) for f in root.rglob("*.yaml") if f.parent != root]
+    chosen = (f for f in root.rglob("*.yaml") if f.parent not in (root, root / "parts"))
+    files = [f.relative_to(root) for f in chosen]
     return sorted(f"{f.parent}={f.stem}" for f in files)
