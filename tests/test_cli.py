@@ -50,6 +50,7 @@ def test_completion_knows_commands_and_options():
 
     assert "train" in words("")
     assert {"model=mmi_unet", "ratio=2pct", "experiment=quickstart"} <= set(words("train"))
+    assert not any(word.startswith("parts") for word in words("train"))  # nothing to choose
     script = semimedref("completion", "bash").stdout
     assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
 
