@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,7 +90,6 @@ def test_two_ratios_share_one_run_and_nothing_is_trained_twice(lab, capsys):
 
 
 def test_a_run_that_another_process_trains_is_waited_for(lab, monkeypatch, capsys):
-    monkeypatch.setattr(needs, "_PAUSE", 0.05)
     cfg = compose(lab)
     ((_, other),) = needs.needed(cfg)
     plain = config.resolved(other)
@@ -102,9 +101,17 @@ def test_a_run_that_another_process_trains_is_waited_for(lab, monkeypatch, capsy
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert holder.stdout.readline() == "held\n"
-    threading.Timer(1.0, holder.kill).start()
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            holder.kill()
+            holder.wait()
+
+    monkeypatch.setattr(needs, "time", SimpleNamespace(sleep=pause))
     run(cfg)
-    holder.wait()
+    assert pauses[:2] == [needs._PAUSE] * 2
     printed = capsys.readouterr().out
     assert printed.count(f"waits for {folder.name}, which another process trains") == 1
     assert folder.result() is not None and "starts from trunk" in printed
