@@ -112,6 +112,12 @@ def test_the_student_learns_the_jittered_view_with_the_teachers_mask(case):
     assert losses["matched"] == 0
 
 
+def test_without_the_weight_of_pseudo_masks_labeled_images_alone_teach(case):
+    made = case("method=semires", "method.weight_pseudo=0.0")
+    losses = made.method.step(made.labeled, made.unlabeled, ALL)
+    assert losses["loss_unsup"] > 0 and losses["loss"] == losses["loss_sup"]
+
+
 @pytest.fixture
 def folder(tmp_path, compose_smoke):
     """Candidates of every training image, of another size: nothing, and the left half."""

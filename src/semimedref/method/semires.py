@@ -29,7 +29,7 @@ MATCHES = ("iom", "cpi")
 
 
 class SemiRES(Staged):
-    """Burn-in on labeled images, then L_s + L_u with an EMA teacher; the sentence is never edited.
+    """Burn-in on labeled images, then L_s + w L_u with an EMA teacher; the sentence is never edited.
 
     L_u is a cross-entropy: with a matched candidate as label, classes weighed as in LAVT; else with
     the teacher's mask, each pixel weighed by w(p). Where a batch has both, half of each.
@@ -49,6 +49,7 @@ class SemiRES(Staged):
         class_weights: of background and lesion where a candidate was matched.
         pwa_height: of the weight w(p) of a pixel, before the bell is taken away.
         pwa_variance: of that bell around p = 0.5.
+        weight_pseudo: of L_u; at 0 the second stage learns from labeled images alone.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class SemiRES(Staged):
         class_weights: tuple[float, float],
         pwa_height: float,
         pwa_variance: float,
+        weight_pseudo: float,
     ) -> None:
         super().__init__(
             model=model,
@@ -83,6 +85,7 @@ class SemiRES(Staged):
         self.threshold = iom_threshold if match == "iom" else cpi_threshold
         self.class_weights, self.most = tuple(class_weights), most
         self.pwa = {"height": pwa_height, "variance": pwa_variance}
+        self.weight_pseudo = weight_pseudo
         self._ids: tuple[str, ...] = ()
         if self.candidates is not None and views.zoom.probability > 0:
             raise UserError(
@@ -133,7 +136,7 @@ class SemiRES(Staged):
         target, matched = self.refine(probability, unlabeled.plan.masks)
         loss_unsup = self.unlabeled_loss(second.logits, target, probability, matched)
         return {
-            "loss": loss_sup + loss_unsup,
+            "loss": loss_sup + self.weight_pseudo * loss_unsup,
             "loss_sup": loss_sup,
             "loss_unsup": loss_unsup,
             "matched": matched.float().mean(),
