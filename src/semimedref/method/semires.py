@@ -29,7 +29,7 @@ MATCHES = ("iom", "cpi")
 
 
 class SemiRES(Staged):
-    """Burn-in on labeled images, then L_s + w L_u with an EMA teacher; the sentence is never edited.
+    """Burn-in on labeled images, then L_s + w L_u with an EMA teacher; sentences are never edited.
 
     L_u is a cross-entropy: with a matched candidate as label, classes weighed as in LAVT; else with
     the teacher's mask, each pixel weighed by w(p). Where a batch has both, half of each.
