@@ -68,6 +68,32 @@ def test_as_released_all_pseudo_masks_are_lesion_and_names_are_read(case, name):
 
 
 @pytest.mark.parametrize("name", BOTH)
+def test_as_released_the_teacher_uses_the_statistics_of_its_batch(case, name):
+    made = case(f"method={name}", "method.as_released=true")
+    quiet = case(f"method={name}")
+    image = made.unlabeled.image
+    found, other = (c.method.teach(image, c.unlabeled) for c in (made, quiet))
+    assert not made.method.teacher.network.training
+    assert not torch.allclose(found, other)
+
+
+def test_a_soft_pseudo_mask_drifts_to_the_sentences_and_a_hard_one_stays(case):
+    p, m = torch.tensor([0.95, 0.05]), torch.tensor([0.376, 0.376])
+    soft, hard = (case("method=amvlm", f"method.pseudo_mask={kind}").method.pseudo
+                  for kind in ("soft", "hard"))  # fmt: skip
+    seen = [p]
+    for _ in range(3):  # a student that has learned it becomes the teacher
+        seen.append(soft(seen[-1], m))
+    assert [round(x[0].item(), 3) for x in seen] == [0.95, 0.663, 0.52, 0.448]
+    assert hard(p, m).tolist() == [1, 0] and hard(hard(p, m), m).tolist() == [1, 0]
+
+
+def test_an_unknown_pseudo_mask_is_refused(case):
+    with pytest.raises(UserError, match="expected soft or hard"):
+        case("method=dusss", "method.pseudo_mask=mean")
+
+
+@pytest.mark.parametrize("name", BOTH)
 def test_the_vision_language_model_stays_and_is_in_no_checkpoint(case, name):
     made = case(f"method={name}")
     method = made.method

@@ -25,10 +25,11 @@ from semimedref.method.supervised import mask_of
 from semimedref.method.teacher_student import add_parameters
 from semimedref.model.losses import balanced_dice_bce
 from semimedref.model.reader import TextInput
-from semimedref.model.segmenter import Outputs, Segmenter
+from semimedref.model.segmenter import Outputs, Segmenter, check_choice
 from semimedref.model.vlm.text_mask import TextMask
 from semimedref.model.vlm.vlm import VLM
 
+PSEUDO_MASKS = ("soft", "hard")
 _NEARLY = 1e-6  # a probability of exactly 0 or 1 has no logit
 
 
@@ -44,7 +45,7 @@ class TextPlan:
 
 
 class VLMTaught(Taught):
-    """One loss over masks and soft pseudo-masks, half the teacher's and half the sentence's.
+    """One loss over masks and pseudo-masks, half the teacher's and half the sentence's.
 
     Args:
         model: published: a plain U-Net; any network.
@@ -56,6 +57,8 @@ class VLMTaught(Taught):
         text_mask: makes the masks of sentences.
         weight_grounding: of the contrast by which masks of sentences are learned.
         weight_text: share of the loss of those masks, against the teacher.
+        pseudo_mask: soft, the mean itself, towards which the teacher then drifts; or hard, that
+            mean cut at one half.
         as_released: file names for sentences, a teacher with the statistics of its batch,
             pseudo-masks sigmoid(teacher + mask), which are all above one half, so that the
             U-Net's loss takes every pixel for a lesion.
@@ -73,15 +76,17 @@ class VLMTaught(Taught):
         text_mask: TextMask,
         weight_grounding: float,
         weight_text: float,
+        pseudo_mask: str,
         as_released: bool,
     ) -> None:
         super().__init__(
             model=model, views=views, loss=loss, text_dropout=text_dropout, momentum=momentum
         )
+        check_choice("method.pseudo_mask", pseudo_mask, PSEUDO_MASKS)
         self.vlm, self.text_mask = vlm, text_mask
         self.vlm.freeze()
         self.weight_grounding, self.weight_text = weight_grounding, weight_text
-        self.as_released = as_released
+        self.pseudo_mask, self.as_released = pseudo_mask, as_released
         self.batch_statistics = as_released
         self._names: Sequence[str] = ()
 
@@ -160,8 +165,11 @@ class VLMTaught(Taught):
         return balanced_dice_bce(torch.logit(mask, _NEARLY), taught)
 
     def pseudo(self, taught: Tensor, mask: Tensor) -> Tensor:
-        """(p + m) / 2; as released sigmoid(p + m), which lies between 0.63 and 0.85."""
-        return (taught + mask).sigmoid() if self.as_released else (taught + mask) / 2
+        """(p + m) / 2, or it cut; as released sigmoid(p + m), between 0.63 and 0.85."""
+        if self.as_released:
+            return (taught + mask).sigmoid()
+        mean = (taught + mask) / 2
+        return mean if self.pseudo_mask == "soft" else (mean > 0.5).float()
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """With the masks' decoder."""
