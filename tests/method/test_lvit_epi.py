@@ -83,7 +83,7 @@ def test_the_whole_loss(made):
     }  # fmt: skip
 
 
-def test_stored_maps_are_zoomed_with_their_image(case):
+def test_stored_maps_and_masks_of_like_sentences_are_zoomed_with_their_image(case):
     made = case(*SMALL, "augment.zoom.probability=1.0")
     method, batch = made.method, made.unlabeled
     method.plan(batch, ALL)
@@ -94,6 +94,12 @@ def test_stored_maps_are_zoomed_with_their_image(case):
     outputs = method.student.outputs(method.views.normalize(weak.image), text)
     expected = method.student.objective(outputs, weak.mask, method.loss)
     torch.testing.assert_close(losses["loss_unsup"], expected, atol=1e-3, rtol=1e-3)
+    like = method.views.weak(replace(batch, mask=method.like_masks(batch))).mask
+    torch.testing.assert_close(losses["loss_lv"], language_vision(outputs.logits, like))
+    known = method.views.labeled(made.labeled)
+    outputs = method.student.outputs(known.image, method.student.encode_text(made.labeled.text))
+    expected = method.student.objective(outputs, known.mask, method.loss)
+    torch.testing.assert_close(losses["loss_sup"], expected)
 
 
 def test_a_text_encoder_that_learns_is_refused(case):

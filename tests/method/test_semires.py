@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.method.conftest import LATE
+from tests.method.conftest import LATE, another_teacher
 
 from semimedref.errors import UserError
 from semimedref.method.candidates import Candidates, best_overlap, composed
@@ -97,9 +97,11 @@ def test_each_group_has_its_own_cross_entropy_and_both_together_half_of_each(cas
 def test_the_student_learns_the_jittered_view_with_the_teachers_mask(case):
     made = case("method=semires")
     method, unlabeled = made.method, made.unlabeled
+    another_teacher(made)
     losses = method.step(made.labeled, unlabeled, ALL)
     weak = method.views.weak(unlabeled)
-    p = method.teach(weak.image, unlabeled)
+    teacher = method.teacher.network
+    p = teacher(teacher.normalized(weak.image), teacher.encode_text(unlabeled.text)).sigmoid()
     strong = method.views.normalize(method.views.perturb(weak, unlabeled))
     logits = method.student(strong, method.student.encode_text(unlabeled.text))
     each = torch.nn.functional.binary_cross_entropy_with_logits(
@@ -141,6 +143,34 @@ def test_candidates_of_a_folder_become_pseudo_masks(case, folder):
     target, matched = method.refine(probability, plan.masks)
     assert matched.tolist() == [True, False, False]
     assert target[0, 0].sum() == 96 * 48 and not target[1:].any()
+
+
+@pytest.mark.parametrize("match", ["iom", "cpi"])
+def test_the_student_learns_what_was_matched(case, tmp_path, compose_smoke, match):
+    masks = torch.zeros(3, 96, 96)
+    masks[0, :, :48] = 1  # IoU 5/6
+    masks[1, :32, :56] = 1  # 5/7 of it lie within
+    masks[2, 60:92, 20:56] = 1  # 5/9 of it lie within: not enough
+    parts = Parts.build(compose_smoke("method=supervised", "augment=none"))
+    for name in parts.dataset.split("train").ids:
+        np.savez(tmp_path / f"{name}.npz", masks=masks.numpy())
+    made = case(
+        "method=semires", f"method.candidates={tmp_path}", f"method.match={match}",
+        "augment.zoom.probability=0",
+    )  # fmt: skip
+    method, unlabeled = made.method, made.unlabeled
+    pseudo = torch.full((3, 1, 96, 96), 0.1)
+    pseudo[:, :, :, :40] = 0.9
+    method.teach = lambda image, batch: pseudo
+    losses = method.step(made.labeled, unlabeled, ALL)
+    strong = method.views.perturb(method.views.weak(unlabeled), unlabeled)
+    words = method.student.encode_text(unlabeled.text)
+    logits = method.student(method.views.normalize(strong), words)
+    target = (masks[0] if match == "iom" else masks[:2].amax(0)).expand_as(logits)
+    weight = torch.where(target > 0, 1.1, 0.9)
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(logits, target, weight)
+    torch.testing.assert_close(losses["loss_unsup"], expected / weight.mean())
+    assert losses["matched"] == 1
 
 
 def pools(parts):

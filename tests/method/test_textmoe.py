@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.method.conftest import LATE
+from tests.method.conftest import LATE, another_teacher
 
 from semimedref.augment.frequency_exchange import frequency_exchange
 from semimedref.errors import UserError
@@ -30,9 +30,12 @@ def test_labeled_images_come_alone_and_the_teacher_waits(case):
 def test_one_mean_over_masks_and_pseudo_masks_of_exchanged_images(case):
     made = case("method=textmoe")
     method, labeled, unlabeled = made.method, made.labeled, made.unlabeled
+    another_teacher(made)
     losses = method.step(labeled, unlabeled, ALL)
     known, weak = method.views.labeled(labeled), method.views.weak(unlabeled)
-    pseudo = (method.teach(weak.image, unlabeled) > 0.5).float()
+    teacher = method.teacher.network
+    words = teacher.encode_text(unlabeled.text)
+    pseudo = (teacher(teacher.normalized(weak.image), words) > 0).float()
     image = torch.cat([known.image, method.student.normalized(weak.image)])
     numbers = torch.cat([labeled.uniform[:, -1], unlabeled.uniform[:, -1]]).tolist()
     donor = sorted(range(len(numbers)), key=numbers.__getitem__)
@@ -52,8 +55,11 @@ def test_one_mean_over_masks_and_pseudo_masks_of_exchanged_images(case):
 def test_as_released_nothing_is_exchanged_and_the_teacher_normalizes_by_its_batch(case):
     made = case("method=textmoe", "method.as_released=true")
     method = made.method
-    assert method.exchange == "unshifted"
     weak = method.views.weak(made.unlabeled).image
+    image, donor = method.student.normalized(weak), torch.tensor([1, 2, 0])
+    moved = [(m.exchanged(image, donor) - image).abs().max().item()
+             for m in (method, case("method=textmoe").method)]  # fmt: skip
+    assert moved[0] < 0.1 and moved[1] > 0.5, moved
     first = half(made.unlabeled)
     alone, together = method.teach(weak[:1], first), method.teach(weak, made.unlabeled)
     assert not torch.allclose(alone[0], together[0], atol=1e-6)
