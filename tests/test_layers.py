@@ -59,6 +59,7 @@ LAYERS = [
         "intensity",
         "options",
         "owner",
+        "switches",
         "checkpoint",
         "torchvision_shim",
     },

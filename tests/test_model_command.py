@@ -36,6 +36,12 @@ def test_every_option_is_listed_with_its_kind_and_first_line(capsys):
     for control in ("unet", "mean_mask", "text_atlas"):
         assert found[control].kind == "control"
     assert all(found[name].kind == "exact" for name in catalog.names())
+    assert {n for n, o in found.items() if o.kind == "native"} == {
+        "plain_unet",
+        "rar",
+        "textmatch_seg",
+    }
+    assert not any(option.kind == "own" for option in found.values())
 
 
 def test_options_of_another_folder_are_listed(tmp_path, capsys):

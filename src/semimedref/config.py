@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from semimedref.address import check_address
 from semimedref.errors import UserError
+from semimedref.switches import check_switches
 from semimedref.text.vocabulary import names_file
 
 if TYPE_CHECKING:
@@ -61,8 +62,10 @@ def build(cfg: DictConfig, group: str) -> Any:  # noqa: ANN401 - whatever the op
     """Instantiate one group of a configuration; classes must be ours or of a trusted package."""
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
+    from omegaconf import OmegaConf
 
     trusted = [*TRUSTED, *(f"{name}.*" for name in cfg.trusted_packages)]
+    check_switches(OmegaConf.to_container(cfg[group], resolve=True), group)
     try:
         return instantiate(cfg[group], _execution_whitelist_=trusted, _convert_="all")
     except InstantiationException as error:

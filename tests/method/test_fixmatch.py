@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from semimedref.errors import UserError
 from semimedref.method.fixmatch import confident, masked_cross_entropy
 
 
@@ -38,7 +39,7 @@ def test_the_weak_view_labels_the_strong_one_without_a_gradient(case):
 
 
 def test_nobody_is_sure_at_first_and_the_labeled_loss_stays(case):
-    made = case("method=fixmatch", "method.threshold=1.1")
+    made = case("method=fixmatch", "method.threshold=0.9999999")
     losses = made.step()
     assert losses["sure"] == 0 and losses["loss_unsup"] == 0
     assert torch.equal(losses["loss"], losses["loss_sup"])
@@ -62,3 +63,9 @@ def test_boxes_are_mixed_with_their_labels(case):
     logits = method.student(method.views.normalize(mixed), text)
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(logits, expected)
     torch.testing.assert_close(losses["loss_unsup"], wanted)
+
+
+@pytest.mark.parametrize("method", ["fixmatch", "unimatch"])
+def test_a_confidence_that_no_pixel_has_is_refused(case, method):
+    with pytest.raises(UserError, match=r"method\.threshold=95: expected a confidence"):
+        case(f"method={method}", "method.threshold=95")

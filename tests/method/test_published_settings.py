@@ -15,7 +15,7 @@ TRAINERS = {
     "tevid_recon": TEXTMOE,
     "semires": {"optimizer": "adamw", "lr": 5e-5, "weight_decay": 0.01, "lr_shape": "poly",
                 "lr_power": 0.9, "min_lr": 0.0, "epochs": 80, "patience": 5, "batch_size": 12},
-    "lvit_epi": ADAM | RESTARTS | {"batch_size": 24},
+    "lvit_epi": ADAM | RESTARTS | {"batch_size": 24, "patience": 50},
     "textmatch": ADAM | {"min_lr": 3e-4, "batch_size": 8},
     "dusss": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
     "amvlm": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
@@ -56,3 +56,15 @@ def test_its_pre_training_has_them_too(method):
     trainer = at_paper_scale(method)["needs"]["vlm"]["trainer"]
     published = {"optimizer": "adam", "lr": 3e-5, "min_lr": 3e-5, "batch_size": 32, "epochs": 100}
     assert {key: trainer[key] for key in published} == published
+
+
+def test_another_network_keeps_the_optimizer_of_semires():
+    trainer = resolved(compose(["method=semires", "model=mmi_unet", "scale=paper"]))["trainer"]
+    assert {key: trainer[key] for key in TRAINERS["semires"]} == TRAINERS["semires"]
+
+
+def test_lvit_has_its_published_size_at_the_scale_of_the_paper_alone():
+    for scale, width, words in (("paper", 64, 10), ("cpu", 16, 24), ("smoke", 16, 24)):
+        plain = resolved(compose(["method=lvit_epi", f"scale={scale}"]))
+        assert plain["model"]["width"] == width
+        assert plain["text_encoder"]["max_tokens"] == words

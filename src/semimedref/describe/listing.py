@@ -15,6 +15,7 @@ from semimedref.model.published import catalog
 KINDS = {
     "exact": "a published state dict maps to it tensor by tensor, with the same outputs",
     "reconstruction": "rebuilt from a description: there is no published state dict to compare",
+    "native": "of a semi-supervised method, as it was released: there is no published state dict",
     "control": "asks what can be reached without image or text",
     "own": "from a configuration folder of yours",
 }
@@ -27,7 +28,7 @@ class Option:
 
     Attributes:
         name: as in ``model=NAME``.
-        kind: exact, reconstruction, control or own.
+        kind: exact, reconstruction, native, control or own.
         about: the first line of the file.
         target: its class.
         sources: published checkpoints that it takes.
@@ -68,16 +69,19 @@ def options(overrides: Sequence[str] = ()) -> list[Option]:
     for name, file in sorted(files.items()):
         taken = tuple(s for s, target in sources.items() if target and target == targets[name])
         about = _about(file)
-        found.append(Option(name, _kind(name, about, taken), about, targets[name], taken))
+        kind = _kind(file, about, taken)
+        found.append(Option(name, kind, about, targets[name], taken))
     return found
 
 
-def _kind(name: str, about: str, sources: Sequence[str]) -> str:
+def _kind(file: Path, about: str, sources: Sequence[str]) -> str:
     if sources:
         return "exact"
-    if name.endswith("_recon"):
+    if file.stem.endswith("_recon"):
         return "reconstruction"
-    return "control" if "control" in about.split(":")[0].lower() else "own"
+    if "control" in about.split(":")[0].lower():
+        return "control"
+    return "native" if file.is_relative_to(config_dir()) else "own"
 
 
 def option_of(name: str, overrides: Sequence[str] = ()) -> Option:

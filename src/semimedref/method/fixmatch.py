@@ -7,6 +7,7 @@ from torch import Tensor
 
 from semimedref.augment.views import Views
 from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.semi_supervised import SemiSupervised
@@ -39,6 +40,7 @@ class FixMatch(SemiSupervised):
         weight_unlabeled: float,
     ) -> None:
         super().__init__(model=model, views=views, loss=loss, text_dropout=text_dropout)
+        check_confidence(threshold)
         self.threshold, self.weight_unlabeled = threshold, weight_unlabeled
 
     def step(
@@ -60,6 +62,15 @@ class FixMatch(SemiSupervised):
         loss_unsup = masked_cross_entropy(outputs.logits, strong.probability, sure)
         total = loss_sup + self.weight_unlabeled * loss_unsup
         return {"loss": total, "loss_sup": loss_sup, "loss_unsup": loss_unsup, "sure": sure.mean()}
+
+
+def check_confidence(threshold: float) -> None:
+    """Refuse a confidence that every pixel has, or none."""
+    if not 0.5 <= threshold < 1:
+        raise UserError(
+            f"method.threshold={threshold}: expected a confidence from 0.5 to below 1; set "
+            "method.threshold=0.95"
+        )
 
 
 def confident(probability: Tensor, threshold: float) -> Tensor:

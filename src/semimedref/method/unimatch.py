@@ -14,7 +14,7 @@ from semimedref.augment.plan import Plan
 from semimedref.augment.t_patchmix import Mixed
 from semimedref.augment.views import View, Views
 from semimedref.dataset.sample import Batch
-from semimedref.method.fixmatch import confident
+from semimedref.method.fixmatch import check_confidence, confident
 from semimedref.method.schedule import Progress
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.semi_supervised import SemiSupervised
@@ -68,6 +68,7 @@ class UniMatch(SemiSupervised):
         weight_dropped: float,
     ) -> None:
         super().__init__(model=model, views=views, loss=loss, text_dropout=text_dropout)
+        check_confidence(threshold)
         self.threshold, self.feature_dropout = threshold, feature_dropout
         self.weight_strong, self.weight_dropped = weight_strong, weight_dropped
         self.draws = 2 * views.draws

@@ -70,9 +70,12 @@ def test_what_a_mask_shows_is_compared_with_its_sentence():
             assert found[b, t].item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_learned_temperature_stays_above_zero():
+def test_a_learned_temperature_stays_above_zero_and_learns_on():
     tau = LearnedTemperature(0.07)
     assert tau().item() == pytest.approx(0.07)
     with torch.no_grad():
         tau.value.fill_(-3)
-    assert tau().item() == pytest.approx(0.01)
+    found = tau()
+    assert found.item() == pytest.approx(0.01)
+    (2 * found).backward()
+    assert tau.value.grad == 2

@@ -18,8 +18,9 @@ class LearnedTemperature(nn.Module):
         self.value = nn.Parameter(torch.tensor(first))
 
     def forward(self) -> Tensor:
-        """Tau."""
-        return self.value.clamp(_LOWEST, _HIGHEST)
+        """Tau; the gradient passes where it is held, so that it can come back."""
+        held = self.value.detach().clamp(_LOWEST, _HIGHEST)
+        return self.value + (held - self.value.detach())
 
 
 def own(scores: Tensor) -> Tensor:

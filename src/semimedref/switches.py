@@ -1,0 +1,38 @@
+"""Switches of an option must be true or false: the word ``no`` would count as true."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from semimedref.errors import UserError
+
+_BOOL = ("bool", bool)  # an annotation, as text or as it is
+
+
+def check_switches(node: Any, path: str) -> None:  # noqa: ANN401 - plain configuration values
+    """Refuse a value that is neither true nor false where a class asks for one of them.
+
+    Args:
+        node: a resolved configuration, of which every ``_target_`` is looked at.
+        path: where it stands, e.g. ``method``.
+    """
+    if not isinstance(node, Mapping):
+        return
+    switches = _switches(node["_target_"]) if "_target_" in node else frozenset()
+    for key, value in node.items():
+        if key in switches and not isinstance(value, bool):
+            raise UserError(f"{path}.{key}={value}: expected true or false")
+        check_switches(value, f"{path}.{key}")
+
+
+def _switches(target: str) -> frozenset[str]:
+    """Parameters of a class or a function that are bool."""
+    from hydra.utils import get_object
+
+    try:
+        parameters = inspect.signature(get_object(target)).parameters
+    except (ImportError, ValueError):  # the one who builds it says what is wrong
+        return frozenset()
+    return frozenset(name for name, p in parameters.items() if p.annotation in _BOOL)
