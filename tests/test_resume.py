@@ -86,6 +86,29 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path, worke
 
 
 @pytest.mark.slow
+def test_killed_in_its_pre_training_and_after_it_a_method_ends_with_the_same_bits(tmp_path):
+    from tests.conftest import SMOKE
+
+    words = ["method=dusss", "augment=none", "scale.vlm.epochs=8"]
+    never, often = ([*SMOKE, f"run_root={tmp_path / name}", *words] for name in ("never", "often"))
+    log = tmp_path / "often.log"
+    train(never, tmp_path / "never.log")
+    for stage in ("vlm_pretraining", "dusss"):
+        process = start(often, log)
+        while process.poll() is None and not list(
+            (tmp_path / "often").glob(f"*-{stage}-*/last.pt")
+        ):
+            time.sleep(0.01)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, log.read_text()
+    train(often, log)
+    assert log.read_text().count("continues at step") == 2
+    for run in sorted((tmp_path / "never").glob("*-s42-*")):
+        assert_same(ending(run), ending(tmp_path / "often" / run.name))
+    assert len(list((tmp_path / "never").glob("*-s42-*"))) == 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
 def test_a_signal_saves_at_the_next_step_and_leaves_with_a_message(smoke, sig):
     process = subprocess.Popen(
