@@ -81,6 +81,11 @@ def test_a_file_that_kept_the_name_of_its_parent_is_refused(tmp_path):
         expand(["experiment=mine", f"hydra.searchpath=[file://{tmp_path}]"])
 
 
+def test_a_remark_on_a_row_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match=r"table\.remarks .* names 'Nobody', which is no row"):
+        expand(["experiment=quickstart", "+table.remarks={Nobody: nothing}"])
+
+
 def test_another_run_root_costs_no_composition(tmp_path, monkeypatch):
     first = expand(["experiment=quickstart", "run_root=here"]).cells
     calls = []

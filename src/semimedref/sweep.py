@@ -61,6 +61,7 @@ class Experiment:
     controls: tuple[str, ...] = ()  # rows of a ladder that are no step of it
     comparisons: tuple[tuple[str, str], ...] = ()  # rows to test, each with its reference
     rows: tuple[str, ...] = ()  # every row in order, those without cells too
+    remarks: dict[str, str] = field(default_factory=dict)  # row -> what is said of it below
     paper: str | None = None  # the paper's table that stands beside it
     paper_seeds: int = 1  # how many runs a value of that table is the mean of
     analyses: dict[str, str] = field(default_factory=dict)  # metric -> what measures it
@@ -109,6 +110,7 @@ def expand(overrides: list[str]) -> Experiment:
         controls=tuple(str(row) for row in table.get("controls") or ()),
         comparisons=tuple((str(a), str(b)) for a, b in table.get("comparisons") or ()),
         rows=tuple(str(row) for row in base.hydra.sweeper.rows),
+        remarks={str(row): str(text) for row, text in (table.get("remarks") or {}).items()},
         paper=table.get("paper"),
         paper_seeds=table.get("paper_seeds") or 1,
         analyses={str(k): str(v) for k, v in (table.get("analyses") or {}).items()},
@@ -215,7 +217,13 @@ def _check_evaluations(base: DictConfig, evaluations: dict[str, Any]) -> None:
 
 
 def _check_rows(base: DictConfig, keys: list[str]) -> None:
-    """A key that a row sets itself cannot be set for all rows."""
+    """A key that a row sets itself cannot be set for all rows; a remark is of a row that is."""
+    for row in base.table.get("remarks") or {}:
+        if row not in base.hydra.sweeper.rows:
+            raise UserError(
+                f"table.remarks of experiment={base.experiment_name} names '{row}', which is no "
+                f"row: expected of {', '.join(base.hydra.sweeper.rows)}"
+            )
     for row, changes in base.hydra.sweeper.rows.items():
         if isinstance(changes, str):
             if changes != REPORTED:

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from semimedref.errors import UserError
-from semimedref.results import render
+from semimedref.results import latex, render
 from semimedref.results.comparison import compare_rows
 from semimedref.results.table import build_table
 from tests.results.conftest import make_config
@@ -149,3 +149,13 @@ def test_a_distance_is_shown_in_pixels_and_the_smallest_is_best(lab):
     number = render.header(table).index("HD95, px")
     assert [line[number] for line in render.body(table)] == ["12.50", "8.00"]
     assert [number in render.best_cells(table, entry) for entry in table.entries] == [False, True]
+
+
+def test_what_is_to_be_said_of_a_row_stands_below_the_table(paper_lab):
+    paper_lab.options |= {"remarks": {"Baseline": "after a description", "Gone": "nothing"}}
+    paper_lab.cell(config=config())
+    table = build_table(paper_lab.experiment)
+    assert table.remarks == ("Baseline: after a description.",)
+    for text in (render.terminal(table, [], style=False), render.markdown(table, []),
+                 latex.latex(table)):  # fmt: skip
+        assert "Baseline: after a description." in text

@@ -157,7 +157,8 @@ def _caption(table: Table) -> str:
     for entry in waiting:
         where = wording.place(entry.row, entry.column)
         parts.append(f"{where}: {len(entry.done)} of {len(entry.runs)} {table.over}s finished.")
-    parts += [*resources.notes(table.cost, table.entries), *notes.chosen_by_test(table.entries)]
+    parts += [*resources.notes(table.cost, table.entries), *table.remarks]
+    parts += notes.chosen_by_test(table.entries)
     if any(entry.reported for entry in table.entries):
         parts.append("Italics: reported by the authors of Semi-MedRef.")
     text = escape(" ".join(parts))

@@ -33,7 +33,13 @@ def notes(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
             "°: another metric family, its Dice and mIoU cannot both pool the counts of the whole "
             "test set; neither compared nor marked best (`semimedref audit`)."
         )
-    return lines + chosen_by_test(entries)
+    return lines + remarks(experiment, entries) + chosen_by_test(entries)
+
+
+def remarks(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
+    """What the experiment's file says of rows."""
+    rows = {entry.row for entry in entries}
+    return [f"{row}: {text}." for row, text in experiment.remarks.items() if row in rows]
 
 
 def chosen_by_test(entries: Sequence[Entry]) -> list[str]:

@@ -74,7 +74,8 @@ class Table:
     overhead: str | None = None
     ladder: bool = False
     controls: tuple[str, ...] = ()  # rows that are no steps of the ladder
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # all that is said below, remarks on rows among it
+    remarks: tuple[str, ...] = ()
     comparisons: tuple[tuple[str, str], ...] = ()  # rows to test; none: each against the first
     remedies: tuple[str, ...] = ()  # commands that make scores of finished runs
     variance: str | None = None
@@ -159,6 +160,7 @@ def build_table(experiment: Experiment) -> Table:
             *mixture.warnings(entries),
             *dict.fromkeys(damaged),
         ),
+        remarks=tuple(notes.remarks(experiment, entries)),
         comparisons=experiment.comparisons,
         remedies=tuple(scoring.remedies(experiment, runs, metrics)),
         variance=experiment.variance,
