@@ -212,3 +212,35 @@ def test_the_command_of_a_missing_cell_trains_that_cell_alone(tmp_path):
     words = [w for w in command[3:] if not w.startswith("only=")]
     only = next(w for w in command if w.startswith("only=")).removeprefix("only=")
     assert select(expand(words).cells, only) == [experiment.cells[2]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["basic", "gpu_local"])
+def test_the_command_of_a_missing_cell_runs_with_a_configuration_folder_of_ones_own(
+    tmp_path, launcher
+):
+    import shlex
+
+    from semimedref.results.runs import read_run
+
+    folder = tmp_path / "my conf" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(
+        "# @package _global_\ndefaults: [quickstart, _self_]\nexperiment_name: mine\n"
+    )
+    place = f"hydra.searchpath=['file://{folder.parent}']"
+    words = ["experiment=mine", *SMOKE, "scale.epochs=1", f"run_root={tmp_path / 'runs'}", place]
+    experiment = expand(words)
+    command = shlex.split(read_run(experiment.cells[0], experiment).command)[1:]
+    done = semimedref(*command, f"hydra/launcher={launcher}")
+    assert done.returncode == 0, done.stderr
+    assert "1 cells, 0 done, 1 to run" in done.stdout or "1 cell, 0 done" in done.stdout
+    (result,) = (tmp_path / "runs").glob("*/result.json")
+    assert result.parent.name == experiment.cells[0].name
+
+
+def test_values_of_a_param_on_the_command_line_decide_the_sweep_as_they_decide_the_table(tmp_path):
+    word = "hydra.sweeper.params.ratio=2pct"
+    assert len(expand(["experiment=quickstart", word]).cells) == 2
+    done = semimedref("train", "-m", *QUICK, f"run_root={tmp_path}", word, "only=nobody")
+    assert done.returncode == 2 and "a number from 0 to 1 or a row" in done.stderr

@@ -132,7 +132,7 @@ def select(cells: list[Cell], only: Any) -> list[Cell]:  # noqa: ANN401 - a numb
         rows = ", ".join(f"'{r}'" for r in dict.fromkeys(c.row for c in cells))
         raise UserError(
             f"only={unknown[0]} names no cell: expected a number from 0 to {len(cells) - 1} "
-            f"or a row ({rows})"
+            f"or a row ({rows}); several: 'only=[A,B]'"
         )
     return [
         c

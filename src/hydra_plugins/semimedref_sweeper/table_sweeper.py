@@ -6,7 +6,7 @@ import logging
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from semimedref.launch.queue import is_taken_away, places, seen
 from semimedref.results.store import state
 
 log = logging.getLogger(__name__)
+_OF_A_SWEEP = ("hydra.searchpath", "hydra.sweeper.")  # what decides which cells there are
 
 
 @dataclass
@@ -52,7 +53,7 @@ class TableSweeper(LaunchingSweeper):
         options = self.config
         if options.on_error not in ("continue", "stop"):
             raise UserError(f"on_error={options.on_error}: expected continue or stop")
-        experiment = sweep.expand(arguments)
+        experiment = self._expand(arguments)
         only = OmegaConf.to_container(options, resolve=False)["only"]
         cells = _unique(sweep.select(experiment.cells, only))
         if options.dry_run:
@@ -76,6 +77,20 @@ class TableSweeper(LaunchingSweeper):
             waiting, returned = [], self._launch(todo, root)
         _conclude(experiment, cells, [c for c in cells if c in todo or c.name in waiting])
         return returned
+
+    def _expand(self, arguments: list[str]) -> sweep.Experiment:
+        """All cells, as reading commands see them; Hydra keeps words such as hydra.sweeper apart.
+
+        Launchers know these words themselves, so that they are no part of a cell's overrides.
+        """
+        given = self.config.hydra.overrides.hydra
+        apart = [word for word in given if word.lstrip("+~").startswith(_OF_A_SWEEP)]
+        experiment = sweep.expand([*arguments, *apart])
+        cells = [
+            replace(c, overrides=tuple(w for w in c.overrides if w not in apart))
+            for c in experiment.cells
+        ]
+        return replace(experiment, cells=cells)
 
     def _launch_cells(
         self, todo: list[sweep.Cell], waiting: list[str], run_root: Path
