@@ -20,7 +20,16 @@ def test_a_switch_is_found_at_any_depth(compose_smoke):
 
 
 def test_true_and_false_and_what_is_no_switch_pass():
-    check_switches({"_target_": "builtins.dict", "a": "no"}, "method")
-    check_switches({"_target_": "no.such.module.Class", "a": "no"}, "method")
+    for target in ("builtins.dict", "no.such.module.Class"):
+        check_switches({"_target_": target, "a": "no"}, "method", trusted=["builtins", "no"])
     for value in ("true", "false"):
         build(compose(["method=rar", f"method.as_released={value}", "scale=smoke"]), "method")
+
+
+def test_what_is_not_trusted_is_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "stranger.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    node = {"inner": {"_target_": "stranger.Class", "a": "no"}}
+    check_switches(node, "method", trusted=["semimedref"])
+    with pytest.raises(SystemExit):
+        check_switches(node, "method", trusted=["stranger"])

@@ -23,6 +23,6 @@ def run_application(args: list[str], function: Callable[[DictConfig], Any]) -> N
     main = hydra.main(
         config_path=str(config.config_dir()),
         config_name="config",
-        execution_whitelist=[*config.TRUSTED, "hydra_plugins.*"],
+        execution_whitelist=[*(f"{name}.*" for name in config.TRUSTED), "hydra_plugins.*"],
     )(function)
     main()

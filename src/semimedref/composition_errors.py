@@ -35,7 +35,7 @@ def explain(error: BaseException) -> str:
 def _unknown_key(key: str, text: str) -> str:
     full = re.search(r"full_key: (\S+)", text)
     name = full[1] if full else key
-    near = difflib.get_close_matches(name, _known_keys(), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, _known_keys(), n=1, cutoff=0.75)
     hint = f"did you mean '{near[0]}'? " if near else ""
     if name.startswith("hydra."):
         where = "`semimedref train --cfg hydra` prints every key of Hydra"

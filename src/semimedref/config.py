@@ -25,7 +25,7 @@ MACHINE_KEYS = frozenset({"root", "axes"})
 FILE_KEYS = frozenset({"weights", "tokenizer", "trunk", "candidates"})  # by name and content
 TABLE_KEYS = frozenset({"annotation", "vocabulary", "brain_patients"})  # by content alone
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
-TRUSTED = ("semimedref.*",)
+TRUSTED = ("semimedref",)
 _PHANTOM = "semimedref.dataset.phantom."  # nobody's radiographs
 
 
@@ -64,8 +64,9 @@ def build(cfg: DictConfig, group: str) -> Any:  # noqa: ANN401 - whatever the op
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
-    trusted = [*TRUSTED, *(f"{name}.*" for name in cfg.trusted_packages)]
-    check_switches(OmegaConf.to_container(cfg[group], resolve=True), group)
+    packages = [*TRUSTED, *cfg.trusted_packages]
+    trusted = [f"{name}.*" for name in packages]
+    check_switches(OmegaConf.to_container(cfg[group], resolve=True), group, trusted=packages)
     try:
         return instantiate(cfg[group], _execution_whitelist_=trusted, _convert_="all")
     except InstantiationException as error:
@@ -75,11 +76,10 @@ def build(cfg: DictConfig, group: str) -> Any:  # noqa: ANN401 - whatever the op
                 raise cause from None
             cause = cause.__cause__
         detail = " ".join(f"{error} {_root_cause(error)}".split())
-        hint = (
-            ""
-            if cfg.trusted_packages
-            else (" (a class of your own package needs trusted_packages=[your_package])")
-        )
+        hint = " (a class of your own package needs trusted_packages=[your_package])"
+        if cfg.trusted_packages:
+            unknown = "ModuleNotFoundError" in detail
+            hint = " (put the folder that holds the package on PYTHONPATH)" if unknown else ""
         raise UserError(f"{group}: {detail}{hint}") from error
 
 

@@ -6,9 +6,11 @@ from omegaconf import DictConfig
 
 from semimedref import config
 from semimedref.application import run_application
+from semimedref.errors import UserError
 
 # Jobs of joblib and submitit import this module before Hydra resolves their output folder.
 config.register_resolvers()
+_SWEEPS, _SHOWS = ("-m", "--multirun"), ("--cfg", "-c", "--info", "-i")
 
 
 def task(cfg: DictConfig) -> float:
@@ -20,8 +22,12 @@ def task(cfg: DictConfig) -> float:
 
 def train_command(args: list[str]) -> int:
     """Hand the overrides to Hydra; errors come back as exceptions and are printed by the caller."""
-    plain = any(a in ("-m", "--multirun", "--cfg", "-c", "--info", "-i") for a in args)
-    if not plain and any(a.startswith("experiment=") for a in args):
+    sweeps, shows = (any(a in words for a in args) for words in (_SWEEPS, _SHOWS))
+    if sweeps and shows:
+        raise UserError(
+            "train: -m sweeps, and --cfg or --info shows the configuration of one run: leave -m out"
+        )
+    if not (sweeps or shows) and any(a.startswith("experiment=") for a in args):
         args = ["-m", *args]  # an experiment is a table: it always means all its cells
     run_application(args, task)
     return 0

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,19 @@ def test_the_users_test_passes(folder):
 def test_the_users_method_trains_any_network(folder, command):
     words = shlex.split(command)[1:]
     assert "val dice" in run(folder, "-m", "semimedref.cli", *words, *SMALL)
+
+
+def test_the_users_table_has_one_row_more(folder):
+    (block,) = re.findall(r"\n    # (my_conf/\S+),.*\n((?:    .+\n)+)", PAGE.text)
+    file = folder / block[0]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("# @package _global_\n" + textwrap.dedent(block[1]))
+    experiment = expand(["experiment=my_rivals", f"hydra.searchpath=[file://{folder / 'my_conf'}]"])
+    shipped = expand(["experiment=phantom_rivals"])
+    assert [*shipped.rows, "Sure"] == list(experiment.rows)
+    assert len(experiment.cells) == len(shipped.cells) + 3
+    assert experiment.comparisons == (("Sure", "Supervised"), ("Sure", "Mean Teacher"))
+    assert {c.signature for c in shipped.cells} < {c.signature for c in experiment.cells}
 
 
 def test_the_page_lists_every_option_and_every_page_is_linked():

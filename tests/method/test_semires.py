@@ -178,7 +178,10 @@ def pools(parts):
 
 
 def test_missing_and_damaged_candidates_and_a_zoom_are_refused(case, folder):
-    with pytest.raises(UserError, match="a zoomed view would not fit"):
+    nowhere = Candidates(str(folder / "nowhere"), most=3)
+    with pytest.raises(UserError, match="nowhere: there is no such folder"):
+        nowhere.check(["a"])
+    with pytest.raises(UserError, match=r"a zoomed view would not fit .*augment\.zoom"):
         case("method=semires", f"method.candidates={folder}")
     made = case("method=semires", f"method.candidates={folder}", "augment.zoom.probability=0")
     ids = made.parts.dataset.split("train").ids

@@ -41,6 +41,11 @@ class Candidates:
 
     def check(self, ids: Sequence[str]) -> None:
         """Refuse a folder without a file for each image, before anything is trained."""
+        if not self.folder.is_dir():
+            raise UserError(
+                f"method.candidates={self.folder}: there is no such folder; expected one with "
+                "<image id>.npz for each training image; or set method.candidates=null"
+            )
         missing = [i for i in ids if not self._file(i).is_file()]
         if missing:
             raise UserError(

@@ -90,7 +90,7 @@ class SemiRES(Staged):
         if self.candidates is not None and views.zoom.probability > 0:
             raise UserError(
                 "method.candidates are drawn on whole images, and a zoomed view would not fit "
-                "them: set method.views.zoom.probability=0"
+                "them: set augment.zoom.probability=0"
             )
 
     def momentum(self, progress: Progress) -> float:

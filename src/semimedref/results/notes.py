@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def notes(experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
     """How costs were counted and measured, what the paper's columns are, and leaks."""
     lines = []
+    if experiment.scale == "smoke":
+        lines.append("Warning: scale=smoke trains for seconds; its numbers mean nothing.")
     if experiment.cost and experiment.cells:
         sides = {cost.side_of(cell.config) for cell in experiment.cells}
         lines.append(cost.CONVENTION.format(side=" and ".join(map(str, sorted(sides)))))

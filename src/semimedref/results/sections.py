@@ -175,7 +175,7 @@ def _gap_table(table: Table) -> str:
 def significance(table: Table, comparisons: Sequence[Comparison]) -> str:
     """Each row against the first row of its column; in a ladder also against the one before."""
     if not comparisons:
-        return "<p class=soft>No two rows share a finished seed yet.</p>"
+        return "<p class=soft>No two rows that are to be compared share a finished seed yet.</p>"
     lines = "".join(_comparison(comparison) for comparison in comparisons)
     head = "".join(
         f"<th{kind} scope=col>{escape(label)}</th>"
