@@ -170,7 +170,7 @@ def test_two_processes_on_one_signature_do_not_corrupt_each_other(smoke, tmp_pat
             break
     second = subprocess.run(command, capture_output=True, text=True)
     assert_one_clear_line(second, "is being worked on already", str(first.pid))
-    first.communicate(timeout=120)
+    first.communicate(timeout=600)
     assert first.returncode == 0
     rows = next(tmp_path.glob("multirun/*/metrics.jsonl")).read_text().splitlines()
     assert len(rows) == 40

@@ -26,7 +26,7 @@ def start(smoke, log, *extra):
 
 def train(smoke, log, *extra):
     process = start(smoke, log, *extra)
-    assert process.wait(timeout=120) == 0, log.read_text()
+    assert process.wait(timeout=600) == 0, log.read_text()
 
 
 def train_and_kill(smoke, log, *extra, delay):

@@ -121,7 +121,7 @@ def test_a_signal_lets_every_cell_save_and_the_same_command_continues(tmp_path):
     process = start(tmp_path, *words)
     folder = _trains(tmp_path)
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 128 + signal.SIGTERM
     assert "the same command continues" in out
     assert (folder / "last.pt").exists() and signature(folder) is None
