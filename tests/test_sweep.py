@@ -9,7 +9,7 @@ import pytest
 
 from semimedref import config
 from semimedref.errors import UserError
-from semimedref.sweep import expand, select
+from semimedref.sweep import chosen, expand, select
 from tests.conftest import SMOKE
 
 QUICK = ["experiment=quickstart", *SMOKE, "scale.epochs=1"]
@@ -63,6 +63,24 @@ def test_only_takes_numbers_rows_and_lists():
     assert select(cells, [1, 3]) == [cells[1], cells[3]]
     with pytest.raises(UserError, match="from 0 to 3"):
         select(cells, "Base")
+
+
+def test_only_narrows_a_table_to_its_rows_and_columns_beside_the_papers_values(tmp_path):
+    from semimedref.results.table import build_table
+
+    words = ["experiment=component_ablation", f"run_root={tmp_path}"]
+    whole = build_table(chosen(expand(words)))
+    one = build_table(chosen(expand([*words, "only='+ PosAug'"])))
+    assert len(whole.rows) > 1 and one.rows == ["+ PosAug"]
+    assert [e.column for e in one.entries] == [("1pct",), ("2pct",)]
+    assert [len(e.runs) for e in one.entries] == [3, 3]
+    paper = {(e.row, e.column): e.reported for e in whole.entries}
+    assert all(e.reported == paper[e.row, e.column] for e in one.entries)
+    first = build_table(chosen(expand([*words, "only=0"])))
+    assert [(e.row, e.column, len(e.runs)) for e in first.entries] == [("Baseline", ("1pct",), 1)]
+    assert first.runs[0].command.count("only=") == 1
+    with pytest.raises(UserError, match="names no cell"):
+        chosen(expand([*words, "only=nobody"]))
 
 
 def test_a_table_needs_an_experiment():

@@ -7,7 +7,7 @@ table can only show what a sweep would run.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,26 @@ def select(cells: list[Cell], only: Any) -> list[Cell]:  # noqa: ANN401 - a numb
         for i, c in enumerate(cells)
         if any(w in (str(i), c.row, c.signature, c.name) for w in wanted)
     ]
+
+
+def chosen(experiment: Experiment) -> Experiment:
+    """The experiment with what ``only=`` names, for commands that read results; else all of it."""
+    only = experiment.cells[0].config.get("only") if experiment.cells else None
+    if experiment.search is not None or only is None:
+        return experiment
+    cells = select(experiment.cells, only)
+    rows, columns = ({c.row for c in cells}, {_column(c.point, experiment) for c in cells})
+    return replace(
+        experiment,
+        cells=cells,
+        rows=tuple(row for row in experiment.rows if row in rows),
+        places=tuple(p for p in experiment.places if _column(p, experiment) in columns),
+        overrides=tuple(word for word in experiment.overrides if not word.startswith("only=")),
+    )
+
+
+def _column(point: dict[str, str], experiment: Experiment) -> tuple[str, ...]:
+    return tuple(point.get(name, "") for name in experiment.columns)
 
 
 def known_experiments(folders: list[Path] | None = None) -> list[str]:

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import sys
-import types
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,7 +139,5 @@ def expanded(lab, monkeypatch):
         calls.append(overrides)
         return lab.experiment
 
-    stub = types.ModuleType("semimedref.sweep")
-    stub.expand = expand
-    monkeypatch.setitem(sys.modules, "semimedref.sweep", stub)
+    monkeypatch.setattr("semimedref.sweep.expand", expand)
     return calls

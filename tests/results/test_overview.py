@@ -1,20 +1,20 @@
 import json
 import re
-import sys
 
 import pytest
 
+from semimedref import sweep
 from semimedref.errors import UserError
 from semimedref.results.commands import report_command
 from semimedref.results.embedded import figures
 
 
 @pytest.fixture
-def experiments(lab, expanded):
+def experiments(lab, expanded, monkeypatch):
     """Three experiments, of which one has no run and one cannot be composed."""
-    stub = sys.modules["semimedref.sweep"]
-    stub.known_experiments = lambda folders=None: ["broken", "empty", "quickstart"]
-    usual = stub.expand
+    known = ["broken", "empty", "quickstart"]
+    monkeypatch.setattr(sweep, "known_experiments", lambda folders=None: known)
+    usual = sweep.expand
 
     def expand(words):
         if words[0] == "experiment=broken":
@@ -27,7 +27,7 @@ def experiments(lab, expanded):
                 lab.cells = cells
         return usual(words)
 
-    stub.expand = expand
+    monkeypatch.setattr(sweep, "expand", expand)
     return lab
 
 

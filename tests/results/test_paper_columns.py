@@ -75,9 +75,15 @@ def test_another_data_set_has_no_values_beside_it(paper_lab):
     assert build_table(paper_lab.experiment).entries[0].reported == {}
 
 
-def test_a_reconstruction_is_not_compared_with_the_method_it_rebuilds(paper_lab):
-    model = {"model": {"_target_": "semimedref.model.tevid_recon.TeViD"}}
-    paper_lab.finish(paper_lab.cell(config=config(model)))
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"model": {"_target_": "semimedref.model.tevid_recon.TeViD"}},
+        {**MODEL, "_target_": "semimedref.method.tevid_recon.TeViD"},
+    ],
+)
+def test_a_reconstruction_is_not_compared_with_the_method_it_rebuilds(paper_lab, part):
+    paper_lab.finish(paper_lab.cell(config=config(part)))
     line = build_table(paper_lab.experiment).entries[0]
     assert line.reported["dice"].value == 84.63 and line.gaps == {}
 

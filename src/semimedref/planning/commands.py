@@ -35,13 +35,11 @@ def plan_command(args: Sequence[str]) -> int:
 
 def _plan(overrides: list[str]) -> Plan:
     from semimedref.planning.plan import plan_experiment, plan_experiments
-    from semimedref.sweep import expand, known_experiments, select
+    from semimedref.sweep import chosen, expand, known_experiments
 
     if any(a.startswith("experiment=") for a in overrides):
         experiment = expand(overrides)
-        cells = experiment.cells
-        only = cells[0].config.get("only") if cells else None
-        return plan_experiment(experiment, select(cells, only))
+        return plan_experiment(experiment, chosen(experiment).cells)
     names = known_experiments(config.search_folders(overrides))
     return plan_experiments(_expanded(name, overrides) for name in names)
 

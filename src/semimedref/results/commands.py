@@ -143,6 +143,6 @@ def _expand(command: str, overrides: Sequence[str]) -> Experiment:
         raise UserError(
             f"found no experiment, expected one: `semimedref {command} experiment=quickstart`"
         )
-    from semimedref.sweep import expand
+    from semimedref.sweep import chosen, expand
 
-    return expand(list(overrides))
+    return chosen(expand(list(overrides)))

@@ -58,10 +58,10 @@ def significance_command(args: Sequence[str]) -> int:
         raise UserError(
             "found no experiment, expected one: `semimedref significance experiment=significance`"
         )
-    from semimedref.sweep import expand
+    from semimedref.sweep import chosen, expand
 
     resampling = _resampling([*given, *(a for a in overrides if a.startswith("hydra."))])
-    experiment = expand(overrides)
+    experiment = chosen(expand(overrides))
     family = hypotheses.family_of(
         experiment, resampling=resampling, seeds=seeds or resampling.locked
     )

@@ -110,4 +110,5 @@ def _counts(experiment: Experiment, counts: Counter[store.State]) -> str:
     shared = total - len({cell.signature for cell in experiment.cells})
     parts = [f"{counts[state]} {state}" for state in store.STATES if counts[state]]
     note = f" ({shared} shared between rows)" if shared else ""
-    return f"{experiment.name}: {total} cells{note}, {', '.join(parts) or 'nothing to do'}"
+    cells = "1 cell" if total == 1 else f"{total} cells"
+    return f"{experiment.name}: {cells}{note}, {', '.join(parts) or 'nothing to do'}"

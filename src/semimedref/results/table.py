@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["MIN_TEXT_GAP", "Entry", "Score", "Table"]
 
 MIN_TEXT_GAP = 0.05  # below it no text gain is claimed
-_RECONSTRUCTION = "_recon"  # ends the name of a model that is rebuilt from a description
+_RECONSTRUCTION = "_recon"  # ends the name of a model or method rebuilt from a description
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,8 @@ def _gaps(
 
 
 def _is_reconstruction(run: Run) -> bool:
-    return labels(run.cell.config)["model"].endswith(_RECONSTRUCTION)
+    named = labels(run.cell.config)
+    return any(named[part].endswith(_RECONSTRUCTION) for part in ("model", "method"))
 
 
 def _grouped(
