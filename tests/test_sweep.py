@@ -182,7 +182,7 @@ def test_a_users_own_configuration_is_part_of_the_expansion(tmp_path):
     (folder / "mine.yaml").write_text(shipped)
     words = ["experiment=quickstart", "trainer=mine", f"hydra.searchpath=[file://{folder.parent}]"]
     before = {c.signature for c in expand(words).cells}
-    (folder / "mine.yaml").write_text(shipped.replace("min_change: 1.0e-3", "min_change: 0.5"))
+    (folder / "mine.yaml").write_text(shipped.replace("threshold: 0.5", "threshold: 0.4"))
     assert not before & {c.signature for c in expand(words).cells}
 
 

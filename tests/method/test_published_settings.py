@@ -6,19 +6,21 @@ from semimedref.config import compose, resolved
 
 ADAM = {"optimizer": "adam", "lr": 3e-4, "weight_decay": 0.0}
 RESTARTS = {"lr_shape": "restarts", "min_lr": 1e-4, "cosine_epochs": 10}
+VLM = {"epochs": 100, "patience": 50, "min_change": 0.0, "batch_size": 16}
 TEXTMOE = {"optimizer": "adamw", "lr": 3e-4, "weight_decay": 0.01, "lr_shape": "cosine",
            "min_lr": 1e-6, "epochs": 400, "cosine_epochs": 400, "min_epochs": 20, "patience": 20,
-           "batch_size": 16}  # fmt: skip
+           "min_change": 0.0, "batch_size": 16}  # fmt: skip
 TRAINERS = {
     "textmoe": TEXTMOE,
     "rar": TEXTMOE,
     "tevid_recon": TEXTMOE,
     "semires": {"optimizer": "adamw", "lr": 5e-5, "weight_decay": 0.01, "lr_shape": "poly",
-                "lr_power": 0.9, "min_lr": 0.0, "epochs": 80, "patience": 5, "batch_size": 12},
-    "lvit_epi": ADAM | RESTARTS | {"batch_size": 24, "patience": 50},
+                "lr_power": 0.9, "min_lr": 0.0, "epochs": 80, "patience": 5,
+                "min_change": 0.0, "batch_size": 12},
+    "lvit_epi": ADAM | RESTARTS | {"batch_size": 24, "patience": 50, "min_change": 0.0},
     "textmatch": ADAM | {"min_lr": 3e-4, "batch_size": 8},
-    "dusss": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
-    "amvlm": ADAM | RESTARTS | {"epochs": 100, "patience": 50, "batch_size": 16},
+    "dusss": ADAM | RESTARTS | VLM,
+    "amvlm": ADAM | RESTARTS | VLM,
 }  # fmt: skip
 METHODS = {
     "textmoe": {"momentum": 0.99, "cutoff": 10},

@@ -77,6 +77,19 @@ def test_as_released_the_teacher_uses_the_statistics_of_its_batch(case, name):
     assert not torch.allclose(found, other)
 
 
+@pytest.mark.parametrize("as_released", [False, True])
+def test_masks_of_sentences_learn_from_the_teacher_unless_as_released(case, as_released):
+    made = case("method=dusss", f"method.as_released={str(as_released).lower()}")
+    method = made.method
+    losses = made.step()
+    weights = list(method.text_mask.decoder.parameters())
+    assert losses["loss_text"] > 0 and losses["loss_text"].requires_grad != as_released
+    whole = torch.autograd.grad(losses["loss"], weights, retain_graph=True, allow_unused=True)
+    alone = torch.autograd.grad(losses["loss_grounding"], weights, allow_unused=True)
+    same = [a is b or torch.allclose(a, b) for a, b in zip(whole, alone, strict=True)]
+    assert all(same) == as_released
+
+
 def test_a_soft_pseudo_mask_drifts_to_the_sentences_and_a_hard_one_stays(case):
     p, m = torch.tensor([0.95, 0.05]), torch.tensor([0.376, 0.376])
     soft, hard = (case("method=amvlm", f"method.pseudo_mask={kind}").method.pseudo

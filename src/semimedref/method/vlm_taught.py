@@ -59,7 +59,8 @@ class VLMTaught(Taught):
         weight_text: share of the loss of those masks, against the teacher.
         pseudo_mask: soft, the mean itself, towards which the teacher then drifts; or hard, that
             mean cut at one half.
-        as_released: file names for sentences, a teacher with the statistics of its batch,
+        as_released: file names for sentences, a teacher with the statistics of its batch, masks
+            of sentences that learn nothing from it, and
             pseudo-masks sigmoid(teacher + mask), which are all above one half, so that the
             U-Net's loss takes every pixel for a lesion.
     """
@@ -161,7 +162,12 @@ class VLMTaught(Taught):
         return self.text_mask(patches, sentences, image.shape[-1])
 
     def text_loss(self, mask: Tensor, taught: Tensor) -> Tensor:
-        """The mask of the sentences against the teacher's probability."""
+        """The mask of the sentences against the teacher's probability.
+
+        As released nothing learns from it: its gradient is cleared before that mask's optimizer
+        takes its step.
+        """
+        mask = mask.detach() if self.as_released else mask
         return balanced_dice_bce(torch.logit(mask, _NEARLY), taught)
 
     def pseudo(self, taught: Tensor, mask: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from semimedref.model.vlm.contrast import (
     identity_contrast,
     local_contrast,
     own,
+    parts_contrast,
     pooled_scores,
     symmetric,
 )
@@ -42,6 +43,24 @@ def test_local_contrast_one_place_after_the_other():
             scores = [float(whole[i] @ parts[j, k]) / 0.1 for j in there]
             costs.append(nce(scores, there.index(i)))
     found = local_contrast(whole, parts, valid, temperature=0.1)
+    assert len(costs) == 5 and found.item() == pytest.approx(sum(costs) / 5, rel=1e-5)
+
+
+def test_parts_contrast_has_all_parts_of_other_samples_against_each_own_one():
+    whole, parts = F.normalize(rand(3, 4), dim=-1), F.normalize(rand(3, 2, 4, seed=1), dim=-1)
+    valid = torch.tensor([[True, True], [True, False], [True, True]])
+    costs = []
+    for i in range(3):
+        against = [
+            float(whole[i] @ parts[j, k]) / 0.1
+            for j in range(3)
+            for k in range(2)
+            if j != i and valid[j, k]
+        ]
+        for k in range(2):
+            if valid[i, k]:
+                costs.append(nce([float(whole[i] @ parts[i, k]) / 0.1, *against], 0))
+    found = parts_contrast(whole, parts, valid, temperature=0.1)
     assert len(costs) == 5 and found.item() == pytest.approx(sum(costs) / 5, rel=1e-5)
 
 

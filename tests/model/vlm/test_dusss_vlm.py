@@ -65,21 +65,25 @@ def test_the_loss_is_the_sum_of_its_terms_written_out(made, as_released, scale):
                                  for x in a.whole.detach()])  # fmt: skip
         return (1 - (1 - cosine) * torch.exp(-(doubt + 4) / (5 * distance))) / tau
 
-    across = scores(seen, words, ("image", "text"))
-    total = cross_entropy(across) + cross_entropy(across.T)
+    total = both_ways(scores(seen, words_slow, ("image", "text")))
+    total = total + both_ways(scores(words, seen_slow, ("text", "image")))
     total = total + both_ways(scores(seen, seen_slow, ("image", "image")))
     total = total + both_ways(scores(words, words_slow, ("text", "text")))
-    patches = pool_patches(seen_slow.parts, 4)
-    places = [cross_entropy(seen.whole @ patches[:, k].T / tau) for k in range(16)]
-    total = total + 0.2 * sum(places) / 16
-    costs = []
-    for i in range(3):
-        for k in range(words_slow.parts.shape[1]):
-            there = [j for j in range(3) if words_slow.valid[j, k]]
-            if i in there:
-                row = torch.stack([words.whole[i] @ words_slow.parts[j, k] / tau for j in there])
-                costs.append(-row.log_softmax(0)[there.index(i)])
-    total = total + 0.2 * sum(costs) / len(costs)
+    tokens = slow.sentence_tokens(case.text)[:, 1:]  # a frozen text encoder is shared by the twin
+    projected = F.normalize(slow.to_whole["text"](tokens), dim=-1).detach()
+    patches = pool_patches(seen_slow.local, 4)
+    everywhere = torch.ones(3, 16, dtype=torch.bool)
+    for whole, parts, valid in (
+        (seen.whole, patches, everywhere),
+        (words.whole, projected, words_slow.valid),
+    ):
+        costs = []
+        for i in range(3):
+            others = [parts[j][valid[j]] for j in range(3) if j != i]
+            for part in parts[i][valid[i]]:
+                row = torch.cat([part[None], *others]) @ whole[i] / tau
+                costs.append(-row.log_softmax(0)[0])
+        total = total + 0.2 * sum(costs) / len(costs)
     torch.testing.assert_close(losses["loss_contrast"], total / 6)
     torch.testing.assert_close(losses["loss"], losses["loss_contrast"] + 0.1 * losses["loss_mask"])
 
@@ -122,6 +126,13 @@ def test_gaussians_learn_unless_as_released(made, as_released, learns):
     assert all((p.grad is not None) == learns for p in case.model.gaussian.parameters())
     assert all(p.grad is not None for p in case.model.image_encoder.parameters())
     assert all(p.grad is None for p in case.slow.parameters())
+
+
+def test_parts_are_compared_as_wholes_are_projected(made):
+    case = made("dusss")
+    tokens = case.model.image_encoder(case.image)[:, 1:]
+    expected = F.normalize(case.model.to_whole["image"](tokens), dim=-1)
+    torch.testing.assert_close(case.model.see(case.image).local, expected)
 
 
 def test_the_size_at_the_papers_scale():

@@ -83,7 +83,7 @@ class AMVLM(VLM):
         """Tokens of an encoder in the common space."""
         whole = unit(self.to_whole[kind](tokens[:, :1])[:, 0])
         parts = unit(self.to_parts[kind](tokens[:, 1:]))
-        return Embedded(whole, parts, torch.cat([whole[:, None], parts], 1), valid)
+        return Embedded(whole, parts, torch.cat([whole[:, None], parts], 1), valid, parts)
 
     def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
         """The whole loss and its four parts."""

@@ -53,6 +53,29 @@ def local_contrast(
     return (each * there).sum() / there.sum().clamp(min=1)
 
 
+def parts_contrast(
+    whole: Tensor, parts: Tensor, valid: Tensor, *, temperature: Tensor | float
+) -> Tensor:
+    """Each part of a whole against it and against all parts of the other samples.
+
+    -mean over samples i and parts k that exist of
+    log (e^s_iik / (e^s_iik + sum over j != i and l of e^s_ijl)), s_ijl = whole_i parts_jl / tau.
+
+    Args:
+        whole: (B, D), of length one.
+        parts: (B, N, D), of length one.
+        valid: (B, N) bool; what does not exist is nobody's.
+        temperature: tau.
+    """
+    scores = torch.einsum("id,jkd->ijk", whole, parts) / temperature  # (B, B, N)
+    scores = scores.masked_fill(~valid[None], _NEVER)
+    mine = torch.eye(len(whole), dtype=torch.bool, device=whole.device)
+    others = scores.masked_fill(mine[..., None], _NEVER).flatten(1).logsumexp(1)  # (B,)
+    right = scores.diagonal(dim1=0, dim2=1).mT  # (B, N)
+    each = torch.logaddexp(right, others[:, None]) - right
+    return (each * valid).sum() / valid.sum().clamp(min=1)
+
+
 def identity_contrast(scores: Tensor, valid: Tensor) -> Tensor:
     """Part i belongs to its own copy i, in both directions, among the parts of one sample.
 

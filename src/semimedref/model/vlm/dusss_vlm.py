@@ -15,8 +15,7 @@ from semimedref.model.encoders.text import TextEncoder
 from semimedref.model.reader import TextFeatures
 from semimedref.model.vlm.contrast import (
     LearnedTemperature,
-    local_contrast,
-    own,
+    parts_contrast,
     pooled_scores,
     symmetric,
 )
@@ -92,21 +91,22 @@ class DuSSSVLM(VLM):
     def embed(self, tokens: Tensor, kind: str, valid: Tensor) -> Embedded:
         """Tokens of an encoder in the common space."""
         projected = self.to_tokens[kind](tokens)
-        whole = unit(self.to_whole[kind](tokens[:, 0]))
-        return Embedded(whole, unit(projected[:, 1:]), projected, valid)
+        compared = unit(self.to_whole[kind](tokens))
+        parts = unit(projected[:, 1:])
+        return Embedded(compared[:, 0], parts, projected, valid, compared[:, 1:])
 
     def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
-        """The whole loss, its contrast and its masks."""
+        """The whole loss, its contrast and its masks; whoever is compared is the twin's."""
         seen, words = self.see(image), self.read(text)
-        scores = self.scores(seen, words, "image", "text")
-        across = own(scores) + own(scores.mT)
+        across = symmetric(self.scores(seen, told.text, "image", "text"))
+        across = across + symmetric(self.scores(words, told.image, "text", "image"))
         within = symmetric(self.scores(seen, told.image, "image", "image"))
         within = within + symmetric(self.scores(words, told.text, "text", "text"))
-        patches = pool_patches(told.image.parts, self.pooled_patches)
-        local = local_contrast(
+        patches = pool_patches(told.image.local, self.pooled_patches)
+        local = parts_contrast(
             seen.whole, patches, all_there(patches), temperature=self.temperature()
-        ) + local_contrast(
-            words.whole, told.text.parts, told.text.valid, temperature=self.temperature()
+        ) + parts_contrast(
+            words.whole, told.text.local, told.text.valid, temperature=self.temperature()
         )
         contrast = (across + within + self.weight_local * local) / _TERMS
         masks = self._mask_losses(image, seen, words, slow)

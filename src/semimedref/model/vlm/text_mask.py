@@ -46,8 +46,9 @@ class TextMask(nn.Module):
             side: of the masks, in pixels.
         """
         features = self.decoder(patches)
-        maps = self.curve(similarity(features, sentences))  # (B, B, 4 h, 4 w)
-        shown = pooled_scores(features, maps, sentences)
+        cosine = similarity(features, sentences)  # (B, B, 4 h, 4 w)
+        shown = pooled_scores(features, cosine.sigmoid(), sentences)
+        maps = self.curve(cosine)
         mask = maps.mean(1, keepdim=True) if self.as_released else of_own(maps)
         mask = F.interpolate(mask, (side, side), mode="bilinear", align_corners=False)
         mask = mask.sigmoid() if self.as_released else mask

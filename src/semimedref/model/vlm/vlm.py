@@ -28,12 +28,14 @@ class Embedded:
         parts: (B, N, D), patches or words, of length one.
         tokens: (B, 1 + N, D), the whole and the parts before they get their length.
         valid: (B, N) bool: which parts there are.
+        local: (B, N, D), the parts as they are compared with wholes, of length one.
     """
 
     whole: Tensor
     parts: Tensor
     tokens: Tensor
     valid: Tensor
+    local: Tensor
 
 
 @dataclass(frozen=True)
