@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semimedref import config
+from semimedref import config, expansion
 from semimedref.errors import UserError
 from semimedref.sweep import chosen, expand, select
 from tests.conftest import SMOKE
@@ -54,6 +54,20 @@ def test_an_expansion_comes_from_the_cache_the_second_time(monkeypatch):
     monkeypatch.setattr(config, "compose", lambda *a, **k: calls.append(1) or real(*a, **k))
     assert expand(["experiment=quickstart", "seed=s1"]).cells == first
     assert len(calls) == 1  # the experiment itself; none of its cells
+
+
+def test_a_data_set_that_reads_the_ratio_is_composed_once_for_each_ratio(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEMIMEDREF_CACHE", str(tmp_path))
+    calls, real = [], expansion._composed
+    monkeypatch.setattr(expansion, "_composed", lambda words: calls.append(words) or real(words))
+    words = ["experiment=quickstart", "dataset=mosmed_plus", "ratio=2pct,5pct", "seed=s0,s1,s42"]
+    cells = expand(words).cells
+    assert len(cells) == 12
+    rows, ratios, seeds = 2, 2, 3
+    assert len(calls) == rows * (1 + ratios) + seeds  # the first finds out that ratios are read
+    assert {c.config["dataset"]["fraction"] for c in cells} == {0.02, 0.05}
+    for cell in (cells[1], cells[5], cells[11]):
+        assert cell.config == config.resolved(config.compose(list(cell.overrides)))
 
 
 def test_only_takes_numbers_rows_and_lists():

@@ -95,16 +95,22 @@ class _Composer:
     def entry(self, row: str, changes: Mapping[str, Any], point: dict[str, str]) -> Entry:
         overrides = self._overrides(row, changes, point)
         loose = {k: v for k, v in point.items() if self._may_exchange(k, changes)}
+        plain, bound = self._made_once(overrides, loose)
+        if bound & loose.keys():  # something reads a group: only Hydra knows what follows from it
+            loose = {k: v for k, v in loose.items() if k not in bound}
+            plain, _ = self._made_once(overrides, loose)
+        plain = copy.copy(plain) | {k: self._content(k, v) for k, v in loose.items()}
+        return {"row": row, "point": point, "overrides": overrides, "plain": plain}
+
+    def _made_once(
+        self, overrides: list[str], loose: dict[str, str]
+    ) -> tuple[dict[str, Any], frozenset[str]]:
+        """A composition that serves for all values of some groups, and what else reads them."""
         kept = [o for o in overrides if o.split("=", 1)[0] not in loose]
         key = json.dumps([kept, sorted(loose)])
         if key not in self.made:
             self.made[key] = _composed([*kept, *(f"{k}={v}" for k, v in loose.items())])
-        plain, bound = self.made[key]
-        if bound & loose.keys():  # something reads the group: only Hydra knows what follows
-            plain = _composed(overrides)[0]
-        else:
-            plain = copy.copy(plain) | {k: self._content(k, v) for k, v in loose.items()}
-        return {"row": row, "point": point, "overrides": overrides, "plain": plain}
+        return self.made[key]
 
     def _overrides(self, row: str, changes: Mapping[str, Any], point: dict[str, str]) -> list[str]:
         own = [f"{key}={hydra_value(value)}" for key, value in changes.items()]
