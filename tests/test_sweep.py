@@ -93,8 +93,24 @@ def test_only_narrows_a_table_to_its_rows_and_columns_beside_the_papers_values(t
     first = build_table(chosen(expand([*words, "only=0"])))
     assert [(e.row, e.column, len(e.runs)) for e in first.entries] == [("Baseline", ("1pct",), 1)]
     assert first.runs[0].command.count("only=") == 1
+    corner = build_table(chosen(expand([*words, "only=[0,'+ PosAug']"])))
+    assert [(e.row, e.column) for e in corner.entries] == [
+        ("Baseline", ("1pct",)),
+        ("+ PosAug", ("1pct",)),
+        ("+ PosAug", ("2pct",)),
+    ]  # a cell that was not asked for is no method that is not built
     with pytest.raises(UserError, match="names no cell"):
         chosen(expand([*words, "only=nobody"]))
+
+
+def test_what_is_of_a_whole_experiment_refuses_only():
+    from semimedref.results.commands import report_command
+    from semimedref.results.compare_commands import significance_command
+    from semimedref.results.figure.commands import figures_command
+
+    for command in (report_command, significance_command, figures_command):
+        with pytest.raises(UserError, match=r"found only=, expected a whole experiment"):
+            command(["experiment=quickstart", "only=Baseline"])
 
 
 def test_a_table_needs_an_experiment():

@@ -142,7 +142,7 @@ def select(cells: list[Cell], only: Any) -> list[Cell]:  # noqa: ANN401 - a numb
 
 
 def chosen(experiment: Experiment) -> Experiment:
-    """The experiment with what ``only=`` names, for commands that read results; else all of it."""
+    """The experiment with what ``only=`` names, for commands that show cells; else all of it."""
     only = experiment.cells[0].config.get("only") if experiment.cells else None
     if experiment.search is not None or only is None:
         return experiment
@@ -155,6 +155,16 @@ def chosen(experiment: Experiment) -> Experiment:
         places=tuple(p for p in experiment.places if _column(p, experiment) in columns),
         overrides=tuple(word for word in experiment.overrides if not word.startswith("only=")),
     )
+
+
+def expand_whole(command: str, overrides: list[str]) -> Experiment:
+    """Every cell, for commands whose files and families of tests are of whole experiments."""
+    if any(word.startswith("only=") for word in overrides):
+        raise UserError(
+            f"{command}: found only=, expected a whole experiment: leave it out. `semimedref "
+            "table` and `semimedref status` show some of its cells"
+        )
+    return expand(overrides)
 
 
 def _column(point: dict[str, str], experiment: Experiment) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 import pytest
 
-from semimedref.config import compose, resolved
+from semimedref.config import compose, resolved, signature
+from semimedref.needs import needed
 
+WORDS = ["text_encoder.weights=random", "image_encoder.weights=random"]  # none are needed here
 ADAM = {"optimizer": "adam", "lr": 3e-4, "weight_decay": 0.0}
 RESTARTS = {"lr_shape": "restarts", "min_lr": 1e-4, "cosine_epochs": 10}
 VLM = {"epochs": 100, "patience": 50, "min_change": 0.0, "batch_size": 16}
@@ -58,6 +60,15 @@ def test_its_pre_training_has_them_too(method):
     trainer = at_paper_scale(method)["needs"]["vlm"]["trainer"]
     published = {"optimizer": "adam", "lr": 3e-5, "min_lr": 3e-5, "batch_size": 32, "epochs": 100}
     assert {key: trainer[key] for key in published} == published
+
+
+@pytest.mark.parametrize("name", ["dusss", "amvlm"])
+def test_the_pre_training_that_a_method_needs_is_the_one_that_its_page_names(name):
+    ((_, other),) = needed(compose([f"method={name}", "scale=paper", *WORDS]))
+    alone = ["method=vlm_pretraining", f"vlm={name}", "trainer=vlm_pretraining", "ratio=100pct"]
+    assert signature(resolved(other)) == signature(
+        resolved(compose([*alone, "scale=paper", *WORDS]))
+    )
 
 
 def test_another_network_keeps_the_optimizer_of_semires():

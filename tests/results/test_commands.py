@@ -1,6 +1,7 @@
 import fcntl
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from semimedref.results.commands import (
     status_command,
     table_command,
 )
+from tests.results.conftest import make_config
 
 
 def test_status_shows_every_state_with_counts_and_reasons(lab, expanded, capsys):
@@ -59,6 +61,22 @@ def test_table_is_printed_plain_and_written_as_markdown_and_csv(lab, expanded, c
     ]
     assert (tables / "quickstart.md").read_text().startswith("# Quickstart on the phantom")
     assert (tables / "quickstart.csv").read_text().startswith("row,ratio,metric,mean")
+
+
+def test_a_part_of_a_table_never_takes_the_place_of_the_whole(lab, expanded, capsys, tmp_path):
+    lab.finish(lab.cell(seed="s0"))
+    assert table_command(["experiment=quickstart"]) == 0
+    whole = (lab.root / "tables" / "quickstart.md").read_text()
+    lab.cell(row="Other", config=make_config(only="Baseline"))
+    lab.cells[0] = replace(lab.cells[0], config=make_config(only="Baseline"))
+    capsys.readouterr()
+    assert table_command(["experiment=quickstart", "only=Baseline"]) == 0
+    out = capsys.readouterr().out
+    assert "only=: 1 of 2 cells" in out and "not written: add out=FOLDER" in out
+    assert "Other" not in out
+    assert (lab.root / "tables" / "quickstart.md").read_text() == whole
+    table_command(["experiment=quickstart", "only=Baseline", f"out={tmp_path / 'part'}"])
+    assert "Other" not in (tmp_path / "part" / "quickstart.md").read_text()
 
 
 def test_table_that_cannot_be_written_is_one_clear_line(lab, expanded):

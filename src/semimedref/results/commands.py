@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 def status_command(args: Sequence[str]) -> int:
     """``semimedref status experiment=NAME``: the state of every cell; of all, without a name."""
     from semimedref.results import status
+    from semimedref.sweep import chosen
 
     if any(arg.startswith("experiment=") for arg in args):
-        experiment = _expand("status", args)
+        experiment = chosen(_expand("status", args))
         if experiment.search is not None:
             from semimedref.search import text
 
@@ -35,13 +36,18 @@ def status_command(args: Sequence[str]) -> int:
 
 
 def table_command(args: Sequence[str]) -> int:
-    """``semimedref table experiment=NAME [out=FOLDER]``: print it; write Markdown, CSV, LaTeX."""
+    """``semimedref table experiment=NAME [out=FOLDER]``: print it; write Markdown, CSV, LaTeX.
+
+    A part of it (``only=``) is written where ``out=`` says, never in the place of the whole.
+    """
     from semimedref.results import latex, render
     from semimedref.results.comparison import compare_rows
     from semimedref.results.table import build_table
+    from semimedref.sweep import chosen
 
     out = next((arg.removeprefix("out=") for arg in args if arg.startswith("out=")), "")
-    experiment = _expand("table", [arg for arg in args if not arg.startswith("out=")])
+    whole = _expand("table", [arg for arg in args if not arg.startswith("out=")])
+    experiment = chosen(whole)
     if experiment.search is not None:
         from semimedref.search.files import write_table
 
@@ -55,6 +61,12 @@ def table_command(args: Sequence[str]) -> int:
         folder / f"{table.name}.tex": latex.latex(table),
     }
     print(render.terminal(table, comparisons, style=_style()), end="", flush=True)
+    if experiment is not whole:
+        shown = f"{len(experiment.cells)} of {len(whole.cells)} cells"
+        print(f"only=: {shown}; p-values are corrected for the tests that are shown")
+        if not out:
+            print("not written: add out=FOLDER")
+            return 0
     for path, text in files.items():  # after printing: a folder of others may not be written
         write_atomic(path, text)
     print(f"\nwritten: {', '.join(str(path) for path in files)}")
@@ -143,6 +155,8 @@ def _expand(command: str, overrides: Sequence[str]) -> Experiment:
         raise UserError(
             f"found no experiment, expected one: `semimedref {command} experiment=quickstart`"
         )
-    from semimedref.sweep import chosen, expand
+    from semimedref.sweep import expand, expand_whole
 
-    return chosen(expand(list(overrides)))
+    if command == "report":
+        return expand_whole(command, list(overrides))
+    return expand(list(overrides))

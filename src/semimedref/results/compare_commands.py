@@ -58,10 +58,10 @@ def significance_command(args: Sequence[str]) -> int:
         raise UserError(
             "found no experiment, expected one: `semimedref significance experiment=significance`"
         )
-    from semimedref.sweep import chosen, expand
+    from semimedref.sweep import expand_whole
 
     resampling = _resampling([*given, *(a for a in overrides if a.startswith("hydra."))])
-    experiment = chosen(expand(overrides))
+    experiment = expand_whole("significance", overrides)
     family = hypotheses.family_of(
         experiment, resampling=resampling, seeds=seeds or resampling.locked
     )

@@ -174,6 +174,7 @@ def _entries(
     beside = experiment.scale == "paper" and experiment.paper is not None
     paper = load_table(experiment.paper) if beside and experiment.paper else None
     grouped = _grouped(experiment, runs)
+    trained = {run.cell.row for run in runs}
     rows = experiment.rows or tuple(dict.fromkeys(run.cell.row for run in runs))
     entries = []
     for place in _places(experiment, grouped):
@@ -181,7 +182,7 @@ def _entries(
         for row in rows:
             members = grouped.get((column, row), [])
             known = paper.look(row, place) if paper else {}
-            if members or known:
+            if members or (known and row not in trained):
                 scores, lacking = scoring.scores(experiment, members, metrics, index=index)
                 gaps = _gaps(experiment, members, scores, known)
                 costs = _cost(members, experiment)

@@ -96,7 +96,7 @@ class DuSSSVLM(VLM):
         return Embedded(compared[:, 0], parts, projected, valid, compared[:, 1:])
 
     def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
-        """The whole loss, its contrast and its masks; whoever is compared is the twin's."""
+        """The whole loss, its contrast, whose other side is the twin's, and its masks."""
         seen, words = self.see(image), self.read(text)
         across = symmetric(self.scores(seen, told.text, "image", "text"))
         across = across + symmetric(self.scores(words, told.image, "text", "image"))

@@ -38,14 +38,14 @@ def figures_command(args: Sequence[str]) -> int:
     What cannot be drawn is named in one line, with the command that is missing.
     """
     from semimedref.results.table import build_table
-    from semimedref.sweep import chosen, expand
+    from semimedref.sweep import expand_whole
 
     kinds, split, rest = _options(args)
     if not any(arg.startswith("experiment=") for arg in rest):
         raise UserError(
             "found no experiment, expected one: `semimedref figures experiment=quickstart`"
         )
-    experiment = chosen(expand(list(rest)))
+    experiment = expand_whole("figures", list(rest))
     if experiment.search is not None:
         from semimedref.search.report import figures_command as search_figures
 
