@@ -14,6 +14,7 @@ LAYERS = [
         "results",
         "analysis",
         "sweep",
+        "only",
         "search",
         "planning",
         "launch",

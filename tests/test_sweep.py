@@ -9,7 +9,8 @@ import pytest
 
 from semimedref import config, expansion
 from semimedref.errors import UserError
-from semimedref.sweep import chosen, expand, select
+from semimedref.only import chosen, select
+from semimedref.sweep import expand
 from tests.conftest import SMOKE
 
 QUICK = ["experiment=quickstart", *SMOKE, "scale.epochs=1"]

@@ -22,6 +22,7 @@ from hydra_plugins.semimedref_sweeper.launching import (
 from semimedref import sweep
 from semimedref.errors import UserError
 from semimedref.launch.queue import is_taken_away, places, seen
+from semimedref.only import select
 from semimedref.results.store import state
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class TableSweeper(LaunchingSweeper):
             raise UserError(f"on_error={options.on_error}: expected continue or stop")
         experiment = self._expand(arguments)
         only = OmegaConf.to_container(options, resolve=False)["only"]
-        cells = _unique(sweep.select(experiment.cells, only))
+        cells = _unique(select(experiment.cells, only))
         if options.dry_run:
             from semimedref.planning.text import plan_text
 

@@ -34,8 +34,9 @@ def plan_command(args: Sequence[str]) -> int:
 
 
 def _plan(overrides: list[str]) -> Plan:
+    from semimedref.only import chosen
     from semimedref.planning.plan import plan_experiment, plan_experiments
-    from semimedref.sweep import chosen, expand, known_experiments
+    from semimedref.sweep import expand, known_experiments
 
     if any(a.startswith("experiment=") for a in overrides):
         experiment = expand(overrides)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def status_command(args: Sequence[str]) -> int:
     """``semimedref status experiment=NAME``: the state of every cell; of all, without a name."""
+    from semimedref.only import chosen
     from semimedref.results import status
-    from semimedref.sweep import chosen
 
     if any(arg.startswith("experiment=") for arg in args):
         experiment = chosen(_expand("status", args))
@@ -40,10 +40,10 @@ def table_command(args: Sequence[str]) -> int:
 
     A part of it (``only=``) is written where ``out=`` says, never in the place of the whole.
     """
+    from semimedref.only import chosen
     from semimedref.results import latex, render
     from semimedref.results.comparison import compare_rows
     from semimedref.results.table import build_table
-    from semimedref.sweep import chosen
 
     out = next((arg.removeprefix("out=") for arg in args if arg.startswith("out=")), "")
     whole = _expand("table", [arg for arg in args if not arg.startswith("out=")])
@@ -155,7 +155,8 @@ def _expand(command: str, overrides: Sequence[str]) -> Experiment:
         raise UserError(
             f"found no experiment, expected one: `semimedref {command} experiment=quickstart`"
         )
-    from semimedref.sweep import expand, expand_whole
+    from semimedref.only import expand_whole
+    from semimedref.sweep import expand
 
     if command == "report":
         return expand_whole(command, list(overrides))

@@ -58,7 +58,7 @@ def significance_command(args: Sequence[str]) -> int:
         raise UserError(
             "found no experiment, expected one: `semimedref significance experiment=significance`"
         )
-    from semimedref.sweep import expand_whole
+    from semimedref.only import expand_whole
 
     resampling = _resampling([*given, *(a for a in overrides if a.startswith("hydra."))])
     experiment = expand_whole("significance", overrides)

@@ -58,7 +58,8 @@ def import_command(args: Sequence[str]) -> int:
 
 def _of_experiment(overrides: list[str]) -> tuple[list[Path], int]:
     """The folders of an experiment's finished cells, and how many cells are not finished."""
-    from semimedref.sweep import chosen, expand
+    from semimedref.only import chosen
+    from semimedref.sweep import expand
 
     experiment = chosen(expand(overrides))
     folders = _distinct([Path(experiment.run_root) / cell.name for cell in experiment.cells])

@@ -37,8 +37,8 @@ def figures_command(args: Sequence[str]) -> int:
 
     What cannot be drawn is named in one line, with the command that is missing.
     """
+    from semimedref.only import expand_whole
     from semimedref.results.table import build_table
-    from semimedref.sweep import expand_whole
 
     kinds, split, rest = _options(args)
     if not any(arg.startswith("experiment=") for arg in rest):
