@@ -71,6 +71,13 @@ def test_the_pre_training_that_a_method_needs_is_the_one_that_its_page_names(nam
     )
 
 
+def test_dusss_reads_whole_sentences_and_compares_nine_of_their_words():
+    for scale, words in (("paper", 9), ("cpu", 24), ("smoke", 24)):
+        plain = resolved(compose(["method=dusss", f"scale={scale}", "dataset=qata_cov19"]))
+        assert plain["vlm"]["words"] == words
+        assert plain["text_encoder"]["max_tokens"] == 24
+
+
 def test_another_network_keeps_the_optimizer_of_semires():
     trainer = resolved(compose(["method=semires", "model=mmi_unet", "scale=paper"]))["trainer"]
     assert {key: trainer[key] for key in TRAINERS["semires"]} == TRAINERS["semires"]

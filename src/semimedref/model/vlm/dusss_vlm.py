@@ -42,12 +42,13 @@ class DuSSSVLM(VLM):
         space: D, of the common space.
         heads: of the Gaussians' attention.
         dropout: in the Gaussians' heads.
-        temperature: tau of every contrast; learned.
+        temperature: tau of every contrast; learned, but in the terms of the masks.
         distance_scale: by which a Wasserstein distance is divided; None: by the batch's mean, so
             that no Gaussian gains by being unsure of everything.
         offset: added to that uncertainty.
         slope: of the semantic distance beside it.
         pooled_patches: into how many squares a side patches are averaged for the local contrast.
+        words: how many parts a sentence has here, its first ones; the text encoder reads them all.
         weight_local: of both local contrasts.
         weight_mask: of both terms of the masks.
         as_released: plain cosines without a temperature, so that no Gaussian ever learns.
@@ -67,6 +68,7 @@ class DuSSSVLM(VLM):
         offset: float,
         slope: float,
         pooled_patches: int,
+        words: int,
         weight_local: float,
         weight_mask: float,
         as_released: bool,
@@ -82,9 +84,9 @@ class DuSSSVLM(VLM):
         self.decoder = GroundingDecoder(space)
         self.mask_scale = nn.Parameter(torch.tensor(_FIRST_SCALE))
         self.mask_shift = nn.Parameter(torch.tensor(_FIRST_SHIFT))
-        self.temperature = LearnedTemperature(temperature)
+        self.temperature, self.mask_temperature = LearnedTemperature(temperature), temperature
         self.distance_scale, self.offset, self.slope = distance_scale, offset, slope
-        self.pooled_patches = pooled_patches
+        self.pooled_patches, self.words = pooled_patches, words
         self.weight_local, self.weight_mask = weight_local, weight_mask
         self.as_released = as_released
 
@@ -94,6 +96,12 @@ class DuSSSVLM(VLM):
         compared = unit(self.to_whole[kind](tokens))
         parts = unit(projected[:, 1:])
         return Embedded(compared[:, 0], parts, projected, valid, compared[:, 1:])
+
+    def read(self, text: TextFeatures) -> Embedded:
+        """Sentences in the common space, cut to their first parts once they are read."""
+        kept = 1 + self.words
+        tokens = self.sentence_tokens(text)[:, :kept]
+        return self.embed(tokens, "text", text.mask[:, 1:kept])
 
     def losses(self, image: Tensor, text: TextFeatures, slow: VLM, told: Slow) -> dict[str, Tensor]:
         """The whole loss, its contrast, whose other side is the twin's, and its masks."""
@@ -139,13 +147,15 @@ class DuSSSVLM(VLM):
     def _mask_losses(self, image: Tensor, seen: Embedded, words: Embedded, slow: VLM) -> Tensor:
         """What sentences show of images fits them, as features and as an image cut out."""
         grid = self.image_encoder.grid
-        features = self.decoder(seen.parts.mT.unflatten(2, (grid, grid)))
+        features = self.decoder(seen.tokens[:, 1:].mT.unflatten(2, (grid, grid)))
         logits = self.mask_scale * similarity(features, words.whole) + self.mask_shift
         shown = pooled_scores(features, logits.sigmoid(), words.whole)
         mask = F.interpolate(gumbel_mask(of_own(logits)), image.shape[-2:], mode="nearest")
         cut_out = slow.see(image * mask).whole
         by_image = words.whole @ cut_out.mT
-        return symmetric(shown / self.temperature()) + symmetric(by_image / self.temperature())
+        return symmetric(shown / self.mask_temperature) + symmetric(
+            by_image / self.mask_temperature
+        )
 
 
 def modulate(cosine: Tensor, doubt: Tensor, *, offset: float, slope: float) -> Tensor:
@@ -155,7 +165,7 @@ def modulate(cosine: Tensor, doubt: Tensor, *, offset: float, slope: float) -> T
 
 
 def pool_patches(parts: Tensor, side: int) -> Tensor:
-    """Patches (B, n^2, D) averaged to (B, side^2, D), of length one."""
+    """Patches (B, n^2, D) averaged to (B, side^2, D)."""
     n = round(parts.shape[1] ** 0.5)
     maps = parts.mT.unflatten(2, (n, n))
-    return unit(F.adaptive_avg_pool2d(maps, min(side, n)).flatten(2).mT)
+    return F.adaptive_avg_pool2d(maps, min(side, n)).flatten(2).mT
