@@ -22,8 +22,10 @@ SMOKE = [
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
-    """Phantom and expansions are generated into the test session's own folder."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Phantoms, expansions and counts are made once for a session, whichever worker asks first."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
+    folder.mkdir(exist_ok=True)
     os.environ["SEMIMEDREF_CACHE"] = str(folder)
     return folder
 
