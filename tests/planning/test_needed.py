@@ -139,3 +139,12 @@ def test_status_counts_cells_and_no_other_runs(mine):
     experiment = mine()
     finish(*trunk_of(experiment.cells[0]))
     assert render_status(experiment).startswith("mine: 12 cells, 12 missing\n")
+
+
+def test_another_gpu_composes_nothing_again(mine, monkeypatch):
+    experiment = mine()
+    first = plan_experiment(experiment)
+    calls = []
+    monkeypatch.setattr(config, "compose", lambda *a, **k: calls.append(a))
+    again = plan_experiment(experiment)
+    assert calls == [] and again.needed == first.needed and len(first.needed.runs) == 3

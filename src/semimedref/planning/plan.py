@@ -170,7 +170,9 @@ def _unstopped(experiment: Experiment) -> list[Run]:
     return runs if experiment.search is None else [r for r in runs if not is_stopped(r.folder)]
 
 
-_COUNTED: dict[str, Counts] = {}  # counting takes seconds, and another GPU changes nothing
+# Counting and composing take seconds, and another GPU changes nothing.
+_COUNTED: dict[str, Counts] = {}
+_NEEDED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}  # by the words of the run
 
 
 class Planner:
@@ -203,7 +205,7 @@ class Planner:
         assert view is not None, "only a search has trials"
         name, config = compose(view.search.fixed)
         number = max(0, view.study.total(view.search.trials) - len(view.study.trials))
-        needed = needs.of_run(config, view.search.fixed)
+        needed = _needed_by(config, view.search.fixed)
         self._needed |= needed
         one = self._cost(name, config, state="missing", epochs_done=0)
         one = replace(one, after=tuple(needed))
@@ -216,7 +218,7 @@ class Planner:
         if name not in self._plans:
             done = _epochs(run.folder, run.state)
             plan = self._cost(name, config, state=run.state, epochs_done=done)
-            needed = needs.of_run(config, run.cell.overrides) if plan.is_open else {}
+            needed = _needed_by(config, run.cell.overrides) if plan.is_open else {}
             self._needed |= needed
             self._plans[name] = replace(plan, after=tuple(needed))
         return self._plans[name]
@@ -245,6 +247,14 @@ class Planner:
         return plan_run(
             name, config, state=state, epochs_done=epochs_done, gpu=self._gpu, counts=counts
         )
+
+
+def _needed_by(config: dict[str, Any], overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Configurations of what a run starts from, by their names; composed once."""
+    words = tuple(overrides)
+    if words not in _NEEDED:
+        _NEEDED[words] = needs.of_run(config, words)
+    return _NEEDED[words]
 
 
 def gpu_of(config: dict[str, Any]) -> Gpu:
