@@ -1,4 +1,4 @@
-"""Shared fixtures: one thread, a cache of its own, small configurations."""
+"""Shared fixtures: one thread, a cache of the session's own, small configurations."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Rival methods at ``scale=paper``: the settings they were published with, as far as known."""
 
 import pytest
+from omegaconf import OmegaConf
 
-from semimedref.config import compose, resolved, signature
+from semimedref.config import compose, config_dir, resolved, signature
 from semimedref.needs import needed
 
 WORDS = ["text_encoder.weights=random", "image_encoder.weights=random"]  # none are needed here
@@ -71,11 +72,24 @@ def test_the_pre_training_that_a_method_needs_is_the_one_that_its_page_names(nam
     )
 
 
-def test_dusss_reads_whole_sentences_and_compares_nine_of_their_words():
-    for scale, words in (("paper", 9), ("cpu", 24), ("smoke", 24)):
-        plain = resolved(compose(["method=dusss", f"scale={scale}", "dataset=qata_cov19"]))
-        assert plain["vlm"]["words"] == words
-        assert plain["text_encoder"]["max_tokens"] == 24
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("LAVT", {"text_encoder.dropout": False, "text_encoder.max_tokens": 20}),
+        ("TextMatch", {"model.mask_padding": True, "text_encoder.max_tokens": 64}),
+        ("DuSSS", {"vlm.words": 9, "text_encoder.max_tokens": 64}),  # cut once it is read
+    ],
+)
+def test_rows_of_table_1_read_as_published(row, expected):
+    file = OmegaConf.load(config_dir() / "experiment" / "main.yaml")
+    words = [f"{key}={value}" for key, value in file.hydra.sweeper.rows[row].items()]
+    cfg = compose(["dataset=qata_cov19", "scale=paper", *words])
+    assert {key: OmegaConf.select(cfg, key) for key in expected} == expected
+
+
+def test_dusss_compares_more_words_at_other_scales_where_no_encoder_learns():
+    for scale in ("cpu", "smoke"):
+        assert resolved(compose(["method=dusss", f"scale={scale}"]))["vlm"]["words"] == 24
 
 
 def test_another_network_keeps_the_optimizer_of_semires():

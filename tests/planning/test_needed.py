@@ -144,7 +144,11 @@ def test_status_counts_cells_and_no_other_runs(mine):
 def test_another_gpu_composes_nothing_again(mine, monkeypatch):
     experiment = mine()
     first = plan_experiment(experiment)
+    gpu = experiment.cells[0].config["gpu"] | {"peak_tflops": {"fp32": 2}}
+    cells = [replace(cell, config=cell.config | {"gpu": gpu}) for cell in experiment.cells]
     calls = []
     monkeypatch.setattr(config, "compose", lambda *a, **k: calls.append(a))
-    again = plan_experiment(experiment)
-    assert calls == [] and again.needed == first.needed and len(first.needed.runs) == 3
+    again = plan_experiment(replace(experiment, cells=cells))
+    assert calls == [] and len(again.needed.runs) == 3
+    assert [r.name for r in again.needed.runs] == [r.name for r in first.needed.runs]
+    assert again.total.gpu_hours < first.total.gpu_hours

@@ -170,7 +170,7 @@ def _unstopped(experiment: Experiment) -> list[Run]:
     return runs if experiment.search is None else [r for r in runs if not is_stopped(r.folder)]
 
 
-# Counting and composing take seconds, and another GPU changes nothing.
+# Counting and composing take seconds, and a second plan of the same cells changes nothing.
 _COUNTED: dict[str, Counts] = {}
 _NEEDED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}  # by the words of the run
 
@@ -250,7 +250,9 @@ class Planner:
 
 
 def _needed_by(config: dict[str, Any], overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Configurations of what a run starts from, by their names; composed once."""
+    """Configurations of what a run starts from, by their names; composed for the first plan."""
+    if not config.get("needs"):
+        return {}
     words = tuple(overrides)
     if words not in _NEEDED:
         _NEEDED[words] = needs.of_run(config, words)

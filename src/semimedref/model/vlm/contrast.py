@@ -63,7 +63,7 @@ def parts_contrast(
 
     Args:
         whole: (B, D), of length one.
-        parts: (B, N, D), of length one.
+        parts: (B, N, D), of length one, or means of such.
         valid: (B, N) bool; what does not exist is nobody's.
         temperature: tau.
     """

@@ -42,7 +42,7 @@ class DuSSSVLM(VLM):
         space: D, of the common space.
         heads: of the Gaussians' attention.
         dropout: in the Gaussians' heads.
-        temperature: tau of every contrast; learned, but in the terms of the masks.
+        temperature: tau of every contrast; learned, but fixed in the terms of the masks.
         distance_scale: by which a Wasserstein distance is divided; None: by the batch's mean, so
             that no Gaussian gains by being unsure of everything.
         offset: added to that uncertainty.
