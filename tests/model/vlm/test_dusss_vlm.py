@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from semimedref.config import build, compose
+from semimedref.errors import UserError
 from semimedref.model.vlm.dusss_vlm import modulate, pool_patches
 
 
@@ -141,6 +142,11 @@ def test_a_sentence_is_read_whole_and_its_first_words_are_its_parts(made):
     with_all = made("dusss").model.read(case.text)
     torch.testing.assert_close(found.whole, with_all.whole)
     assert with_all.parts.shape[1] > found.parts.shape[1] == 9
+
+
+def test_a_sentence_without_parts_is_refused(made):
+    with pytest.raises(UserError, match=r"vlm\.words=0: a sentence has at least one part"):
+        made("dusss", "vlm.words=0")
 
 
 def test_parts_are_compared_as_wholes_are_projected(made):

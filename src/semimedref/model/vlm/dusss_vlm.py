@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from semimedref.errors import UserError
 from semimedref.model.encoders.text import TextEncoder
 from semimedref.model.reader import TextFeatures
 from semimedref.model.vlm.contrast import (
@@ -75,6 +76,8 @@ class DuSSSVLM(VLM):
     ) -> None:
         super().__init__(image_encoder, text_encoder, summary=summary)
         check_heads(space, heads, key="vlm.space")
+        if words < 1:
+            raise UserError(f"vlm.words={words}: a sentence has at least one part. Set vlm.words=9")
         widths = {"image": image_encoder.width, "text": text_encoder.width}
         self.to_whole = nn.ModuleDict({k: nn.Linear(w, space) for k, w in widths.items()})
         self.to_tokens = nn.ModuleDict({k: nn.Linear(w, space) for k, w in widths.items()})
