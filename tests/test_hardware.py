@@ -1,7 +1,10 @@
-"""The device of a run: what is there, and what a cluster has promised."""
+"""The device, cores and threads of a run: what is there, and what was promised or asked for."""
+
+import os
 
 import pytest
 
+from semimedref import cores
 from semimedref.config import build
 from semimedref.errors import UserError
 
@@ -14,3 +17,57 @@ def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_train_on_a_cpu(compose_
     assert build(compose_smoke("hardware=cpu"), "hardware").device.type == "cpu"
     monkeypatch.delenv("SLURM_JOB_GPUS")
     assert build(compose_smoke("hardware=auto"), "hardware").device.type == "cpu"
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Eight cores without a limit, in a tree of cgroups of the test's own."""
+    for name in ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(cores, "_CGROUPS", tmp_path)
+    return tmp_path
+
+
+def threads(compose_smoke, *words):
+    return build(compose_smoke(*words), "hardware").threads
+
+
+def test_a_run_takes_the_threads_that_help_it_and_no_more_than_its_cores(
+    compose_smoke, machine, monkeypatch
+):
+    free = "hardware.threads=null"
+    assert threads(compose_smoke, free) == 1  # scale=smoke
+    paper = ["scale=paper", "hardware.most_threads=null", free]
+    assert threads(compose_smoke, *paper) == 8
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "6")
+    assert threads(compose_smoke, *paper) == 6
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
+    assert threads(compose_smoke, *paper) == threads(compose_smoke, free) == 3
+    assert threads(compose_smoke, "hardware.threads=5") == 5
+    with pytest.raises(UserError, match=r"hardware.most_threads=0: expected a whole number"):
+        threads(compose_smoke, "hardware.most_threads=0")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_cpu_limit_of_a_cgroup_or_of_one_above_it_is_honoured(machine, monkeypatch, version):
+    tree = machine / "cpu,cpuacct" if version == 1 else machine
+    line = "4:cpu,cpuacct:/lab/job" if version == 1 else "0::/lab/job"
+    monkeypatch.setattr(cores, "_OWN", machine / "own")
+    (machine / "own").write_text(f"3:memory:/elsewhere\n{line}\n")
+
+    def limit(folder, quota):
+        folder.mkdir(parents=True, exist_ok=True)
+        if version == 2:
+            (folder / "cpu.max").write_text(f"{quota} 100000\n")
+        else:
+            (folder / "cpu.cfs_quota_us").write_text(f"{-1 if quota == 'max' else quota}\n")
+            (folder / "cpu.cfs_period_us").write_text("100000\n")
+
+    assert cores.cores() == 8
+    limit(tree / "lab" / "job", "max")
+    assert cores.cores() == 8
+    limit(tree / "lab", 350_000)
+    assert cores.cores() == 4  # three and a half, rounded up
+    limit(tree / "lab" / "job", 50_000)
+    assert cores.cores() == 1

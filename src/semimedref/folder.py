@@ -155,6 +155,22 @@ class RunFolder:
         write_atomic(self.path / "per_image.csv", text.getvalue())
 
 
+def selected_score(result: Mapping[str, Any]) -> str:
+    """The name of the score by which the best epoch was kept, e.g. ``dice``."""
+    return next(key.removeprefix("val/") for key in result["best"] if key.startswith("val/"))
+
+
+def objective(result: Mapping[str, Any]) -> float:
+    """The validation score that chose the epoch of a finished run: all that a sweeper may see.
+
+    A method that chooses its epochs on the test set, as RAR was released, has no such score: NaN,
+    which Optuna counts as a failed trial.
+    """
+    if result.get("selected_on", "valid") != "valid":
+        return math.nan
+    return float(result["best"][f"val/{selected_score(result)}"])
+
+
 def refuse_without_weights(folder: Path) -> None:
     """Say why an imported run has no weights, before anything is built in vain."""
     if (folder / IMPORTED).exists() and not (folder / "best.pt").exists():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from semimedref.cores import own_cores
+from semimedref.cores import threads_of
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 
@@ -64,6 +64,7 @@ def build_hardware(
     *,
     device: str,
     threads: int | None,
+    most_threads: int | None,
     workers: int,
     channels_last: bool,
     deterministic: bool,
@@ -84,14 +85,17 @@ def build_hardware(
                 "(`python -c 'import torch; print(torch.version.cuda)'` in a job): install torch "
                 "for CUDA, or set hardware=cpu"
             )
-    for key, value in (("threads", threads), ("eval_batch_size", eval_batch_size)):
+    numbers = {
+        "threads": threads,
+        "most_threads": most_threads,
+        "eval_batch_size": eval_batch_size,
+    }
+    for key, value in numbers.items():
         if value is not None and value < 1:
             raise UserError(f"hardware.{key}={value}: expected a whole number from 1 on")
-    if threads is None:
-        threads = own_cores()
     return Hardware(
         device=torch.device(device),
-        threads=threads,
+        threads=threads_of(threads, most=None if device == "cuda" else most_threads),
         workers=workers,
         channels_last=channels_last,
         deterministic=deterministic,

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 from semimedref import config, needs
 from semimedref.combinations import check_combination
 from semimedref.errors import UserError
-from semimedref.folder import STOPPED, RunFolder, refuse_without_weights
+from semimedref.folder import (
+    STOPPED,
+    RunFolder,
+    objective,
+    refuse_without_weights,
+    selected_score,
+)
 from semimedref.owner import Owner, check
 from semimedref.search.watch import Stopped, Watch
 from semimedref.tracking import open_mirror
@@ -47,7 +53,12 @@ _SHOWN = (
 
 
 def run(cfg: DictConfig) -> float:
-    """Train the run that a configuration names; returns its test Dice (or what selects)."""
+    """Train the run that a configuration names.
+
+    Returns:
+        The validation score that chose its epoch. A sweeper maximizes what a run returns, so this
+        is never a test score.
+    """
     plain = config.resolved(cfg)
     check_combination(plain)
     folder = RunFolder.create(Path(plain["run_root"]) / config.run_name(plain))
@@ -96,20 +107,14 @@ def _run(
         raise
     finally:
         mirror.close()
-    return float(result["test"][_selects(result)])
+    return objective(result)
 
 
 def _finished(folder: RunFolder) -> float:
     result = folder.result()
-    name = _selects(result)
-    score = float(result["test"][name])
-    print(f"{folder.path} is done: test {name} {100 * score:.2f}", flush=True)
-    return score
-
-
-def _selects(result: dict[str, Any]) -> str:
-    """The score by which the best epoch was kept."""
-    return next(key.removeprefix("val/") for key in result["best"] if key.startswith("val/"))
+    name = selected_score(result)
+    print(f"{folder.path} is done: test {name} {100 * result['test'][name]:.2f}", flush=True)
+    return objective(result)
 
 
 def _train_and_test(
@@ -128,6 +133,11 @@ def _train_and_test(
     reset_peak_memory()
     log.info("%s  scale=%s", folder.name, plain["scale"]["name"])
     parts = Parts.build(cfg)
+    if plain["study"] is not None and parts.method.selects_on != "valid":
+        raise UserError(
+            f"a search tunes on validation images, but this method chooses its epochs on the "
+            f"{parts.method.selects_on} set: search with method.as_released=false"
+        )
     for name, other in start.items():
         parts.method.start_from(name, needs.weights_of(other))
     trainer = parts.trainer(folder.path, on_epoch, guard=lambda: check(folder.path, me))

@@ -1,22 +1,27 @@
 """Run a training step on fake CUDA tensors: device mistakes and host waits, without a GPU.
 
 A fake tensor has a shape, a dtype and a device, but no data: a full-size step costs seconds and no
-memory. It runs in a process of its own, because the shim must be loaded before torch:
+memory. Checks run in a process of their own, because the shim must be loaded before torch; one
+process runs all of them, because importing torch and the networks costs more than a step:
 
-    report = run_check(Path("tests/cuda/mmi_unet_step.py"), "full_step", folder=tmp_path)
+    fake = FakeCuda(compile_shim(tmp_path))
+    report = fake("mmi_unet_step:full_step")
 
 where `full_step()` calls `fake_step_check(build, start)` and returns something that JSON can hold.
-By hand: python tests/cuda/fake_cuda.py noop_cuda.so tests/cuda/mmi_unet_step.py full_step
+By hand: echo '["mmi_unet_step:full_step", [], {}]' | python tests/cuda/fake_cuda.py noop_cuda.so
 """
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -41,17 +46,35 @@ def compile_shim(folder: Path) -> Path:
     return shim
 
 
-def run_check(script: Path, function: str, *, shim: Path) -> object:
-    """Call `function` of `script` in a process with the shim; return what it returned."""
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__)), str(shim), str(script), function],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])},
-    )
-    if done.returncode:
-        raise AssertionError(f"{function} failed:\n{done.stderr[-6000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+class FakeCuda:
+    """A process with the shim, in which checks run one after the other."""
+
+    def __init__(self, shim: Path) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__)), str(shim)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])},
+        )  # fmt: skip
+
+    def __call__(self, check: str, *args: object, **options: object) -> object:
+        """Call ``module:function`` there; arguments and answer are what JSON can hold."""
+        self.process.stdin.write(json.dumps([check, args, options]) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            raise AssertionError(f"the process of {check} ended:\n{self.errors.read()[-6000:]}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise AssertionError(f"{check} {args} failed:\n{answer['error'][-6000:]}")
+        return answer["value"]
+
+    def close(self) -> None:
+        # At a usual exit autograd's threads, which believe in a device, may abort.
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
 
 
 def fake_step_check(
@@ -170,14 +193,22 @@ def _no_host_sync() -> contextlib.AbstractContextManager:
     return NoHostSync()
 
 
-def _main(shim: str, script: str, function: str) -> None:
+def _serve(shim: str) -> None:
     ctypes.CDLL(shim, ctypes.RTLD_GLOBAL)  # before torch: hooks are looked up once
-    spec = importlib.util.spec_from_file_location(Path(script).stem, script)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    print(json.dumps(getattr(module, function)()), flush=True)
-    os._exit(0)  # autograd's threads believe in a device: at a usual exit they may abort
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a check prints is no answer
+    for line in sys.stdin:
+        check, args, options = json.loads(line)
+        module, function = check.split(":")
+        try:
+            found = getattr(importlib.import_module(module), function)(*args, **options)
+            answer = {"value": found}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), file=answers, flush=True)
+    os._exit(0)  # see close
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    sys.modules["fake_cuda"] = sys.modules["__main__"]
+    _serve(*sys.argv[1:])

@@ -1,7 +1,5 @@
-"""The real step of every method on fake CUDA tensors: the ladder's rows at the paper's size, all
-sensible combinations with small encoders; see fake_cuda.py."""
+"""The real step of a configuration on fake CUDA tensors; see fake_cuda.py."""
 
-import itertools
 from dataclasses import replace
 
 import torch
@@ -17,10 +15,11 @@ from semimedref.method.schedule import Progress
 from semimedref.model.encoders.no_text import NoText
 from semimedref.model.segmenter import Segmenter, TextInput
 
-PAPER = ["scale=paper", "text_encoder.weights=random"]
 SMALL = ["scale=smoke", "text_encoder.cache=false", "text_encoder.dropout=true"]
 LIGHT = [*SMALL, "model._target_=method_step.LightNet", "trusted_packages=[method_step]"]
+PAPER = ["scale=paper", "text_encoder.weights=random"]
 CONVNEXT = "image_encoder.weights=random"
+SIZES = {"paper": [*PAPER, CONVNEXT], "own encoder": PAPER, "small": SMALL, "light": LIGHT}
 AFTER_BURN_IN = Progress(step=16000, steps_per_epoch=176, total_steps=17600)
 
 
@@ -79,15 +78,28 @@ def networks_of(method):
     return [*own, method.teacher.network] if hasattr(method, "teacher") else own
 
 
-def check(*overrides, size=PAPER, progress=AFTER_BURN_IN):
-    """The step of a configuration."""
-    return check_step(compose([*size, *overrides]), progress=progress)
+def check(overrides, *, size="paper", stage=None, burn_in=False):
+    """A step of a configuration; see ``SIZES``."""
+    progress = replace(AFTER_BURN_IN, **({"stage": stage} if stage else {}))
+    if burn_in:
+        progress = replace(progress, step=0)
+    cfg = compose([*SIZES[size], *overrides])
+    return check_step(cfg, progress=progress, optimize=size != "light")
 
 
-def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
-    """Forward, backward, clipping, AdamW and the teacher's update, twice.
+def is_refused(overrides):
+    """Whether the parts of a configuration do not go together."""
+    try:
+        check_combination(resolved(compose([*SIZES["light"], *overrides])))
+    except UserError:
+        return True
+    return False
 
-    Without ``optimize``: what the combinations differ in, once.
+
+def check_step(cfg, *, progress, optimize):
+    """Forward, backward, clipping, AdamW and the teacher's update.
+
+    Without ``optimize``: without clipping and AdamW, which no option changes.
     """
     made, seen = {}, {}
 
@@ -125,7 +137,7 @@ def check_step(cfg, *, progress=AFTER_BURN_IN, optimize=True):
 
         return step
 
-    fake_step_check(build_networks, start, steps=2 if optimize else 1)
+    fake_step_check(build_networks, start, steps=1)
     return seen
 
 
@@ -142,109 +154,3 @@ def plan(method, n):
         flip=torch.ones(n, dtype=torch.bool, device=DEVICE),
         texts=text_of(n * candidates, method),
     )
-
-
-def supervised():
-    return check(CONVNEXT, "method=supervised", "augment=none")
-
-
-def teacher_student():
-    return check(CONVNEXT, "method=teacher_student", "augment=weak_strong")
-
-
-def t_patchmix():
-    return check(CONVNEXT, "method=teacher_student", "augment=t_patchmix_hybrid")
-
-
-def posaug():
-    return check(CONVNEXT, "method=teacher_student", "augment=semi_medref", "align=none")
-
-
-def semi_medref():
-    return check(CONVNEXT, "method=teacher_student", "augment=semi_medref", "align=pacl")
-
-
-PLAIN = ("none", "weak_strong")
-STRONG = ("posaug", "text_strong", "cutmix", "spc", "random_patchmix", "t_patchmix_pos",
-          "t_patchmix_prob", "t_patchmix_hybrid", "semi_medref")  # fmt: skip
-ALIGNS = ("none", "clip", "pacl")
-RELEASE = [  # the options that differ in more than numbers
-    ("method=teacher_student", "augment=semi_medref", "align=pacl"),
-    ("method=teacher_student", "augment=random_patchmix", "align=none"),
-    ("method=teacher_student", "augment=none", "align=clip"),
-    ("method=ispg", "augment=semi_medref", "align=pacl"),
-]
-
-
-def combinations():
-    """Every combination that is not refused, and what the step of each returned.
-
-    Methods without a strong view refuse all but the first; tests/test_combinations.py has the list.
-    """
-    alone = itertools.product(("supervised", "position_predictor"), PLAIN, ("none",))
-    both = itertools.product(("teacher_student", "ispg"), PLAIN + STRONG, ALIGNS)
-    all_of_them = [(f"method={m}", f"augment={a}", f"align={c}") for m, a, c in (*alone, *both)]
-    all_of_them += [("preset=release", *options) for options in RELEASE]
-    all_of_them += [("preset.labeled_view=strong", *RELEASE[0])]
-    seen = {}
-    for options in all_of_them:
-        cfg = compose([*LIGHT, *options])
-        try:
-            check_combination(resolved(cfg))
-        except UserError:
-            continue
-        seen[" ".join(options)] = check_step(cfg, optimize=False)
-    return seen
-
-
-RIVALS = ("textmoe", "semires", "tevid_recon", "lvit_epi", "textmatch", "rar")
-STAGED = ("textmoe", "semires", "tevid_recon", "lvit_epi", "rar")
-GENERAL = ("mean_teacher", "fixmatch", "cps", "unimatch")
-
-
-def general():
-    """The general semi-supervised methods at the paper's size."""
-    return {name: check(CONVNEXT, f"method={name}") for name in GENERAL}
-
-
-def rivals():
-    """Published methods with their own networks, at the paper's size, with unlabeled images."""
-    last = replace(AFTER_BURN_IN, stage="all")
-    seen = {name: check(CONVNEXT, f"method={name}", progress=last) for name in RIVALS}
-    words = ["text_encoder=bert", "text_encoder.frozen=false", "vlm.image_encoder.weights=random"]
-    for vlm in ("dusss", "amvlm"):
-        options = [f"method={vlm}", *words]
-        seen[vlm] = check(*options, progress=last)
-        before = ["method=vlm_pretraining", f"vlm={vlm}", *words]
-        seen[f"{vlm}, before"] = check(*before, progress=last)
-        released = ["method.as_released=true", f"method={vlm}"]
-        seen[f"{vlm}, as released"] = check(*released, size=SMALL, progress=last)
-        before = ["method=vlm_pretraining", f"vlm={vlm}", "vlm.as_released=true"]
-        seen[f"{vlm}, before, as released"] = check(*before, size=SMALL, progress=last)
-    for name in ("rar", "textmoe"):
-        released = [f"method={name}", "method.as_released=true"]
-        seen[f"{name}, as released"] = check(*released, size=SMALL, progress=last)
-    first = replace(AFTER_BURN_IN, stage="labeled")
-    for name in STAGED:  # RAR's memory is filled in it, too
-        seen[f"{name}, labeled"] = check(f"method={name}", size=SMALL, progress=first)
-    with_masks = ["method=semires", "method.candidates=folder", "augment.zoom.probability=0"]
-    return seen | {"semires, candidates": check(*with_masks, size=SMALL, progress=last)}
-
-
-def ispg():
-    """At the paper's size."""
-    return check(CONVNEXT, "method=ispg", "augment=semi_medref", "align=pacl")
-
-
-def positions():
-    """ISPG as released and in burn-in, and each predictor on its own, with a small trunk."""
-    guided = ["method=ispg", "augment=semi_medref", "align=pacl"]
-    burn_in = Progress(step=0, steps_per_epoch=176, total_steps=17600)
-    seen = {
-        "release": check(*guided, "preset=release", size=SMALL),
-        "burn-in": check(*guided, size=SMALL, progress=burn_in),
-    }
-    for head in ("gap_mlp", "region_pool", "region_queries"):
-        study = ["method=position_predictor", "augment=none", f"position_predictor={head}"]
-        seen[head] = check(*study, size=SMALL)
-    return seen

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from semimedref.cores import THREADS, own_cores
 from semimedref.errors import UserError
 from semimedref.launch import slots as places
 from semimedref.launch.slots import slots
@@ -34,18 +33,32 @@ def results(tmp_path):
     return {f.parent.name: json.loads(f.read_text()) for f in files}
 
 
-def test_every_gpu_gets_a_process_and_an_equal_share_of_the_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+@pytest.fixture
+def cores(monkeypatch):
+    """Pretend that this process may use so many cores, and that nobody named a thread count."""
+    monkeypatch.delenv("OMP_NUM_THREADS")
+
+    def pretend(number):
+        monkeypatch.setattr(places, "cores", lambda: number)
+
+    return pretend
+
+
+def test_every_gpu_gets_a_process_and_an_equal_share_of_the_cores(monkeypatch, cores):
+    cores(8)
     monkeypatch.setattr(places, "visible_gpus", lambda: ["0", "1"])
     made = slots(gpus=["0", "1"], cells_per_gpu=2, threads=None)
     assert [s.label for s in made] == ["gpu 0", "gpu 1", "gpu 0", "gpu 1"]
-    assert {s.environment[THREADS] for s in made} == {"2"}
+    assert {s.environment["OMP_NUM_THREADS"] for s in made} == {"2"}
     assert [s.environment["CUDA_VISIBLE_DEVICES"] for s in made] == ["0", "1", "0", "1"]
 
 
-def test_without_a_gpu_every_core_gets_a_process(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
-    assert len(slots(gpus=[], cells_per_gpu=1, threads=None)) == 5
+def test_without_a_gpu_every_core_gets_a_process(monkeypatch, cores):
+    cores(5)
+    made = slots(gpus=[], cells_per_gpu=1, threads=None)
+    assert [s.environment["OMP_NUM_THREADS"] for s in made] == ["1"] * 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert len(slots(gpus=[], cells_per_gpu=1, threads=None)) == 2
     assert len(slots(gpus=[], cells_per_gpu=1, threads=2)) == 2
     assert len(slots(gpus=[], cells_per_gpu=1, threads=16)) == 1
 
@@ -82,13 +95,6 @@ def test_a_gpu_by_its_own_name_is_taken_as_it_is(monkeypatch):
     monkeypatch.setattr(places, "visible_gpus", list)
     with pytest.raises(UserError, match="there is no GPU here"):
         slots(gpus=["GPU-7f"], cells_per_gpu=1, threads=1)
-
-
-def test_the_share_of_a_launcher_decides_the_threads(monkeypatch):
-    monkeypatch.setenv(THREADS, "3")
-    assert own_cores() == 3
-    monkeypatch.delenv(THREADS)
-    assert own_cores() == len(os.sched_getaffinity(0))
 
 
 def test_a_sweep_over_cores_trains_every_cell_with_one_thread(tmp_path):

@@ -117,7 +117,7 @@ def test_a_run_is_tested_read_again_and_asked_with_other_words(compose_smoke, tm
     (file,) = (tmp_path / "multirun").glob("*/result.json")
     result = json.loads(file.read_text())
     assert "-text_atlas-atlas-" in file.parent.name
-    assert result["test"]["dice"] == value == run(cfg)
+    assert result["best"]["val/dice"] == value == run(cfg)
     assert result["test"]["text_gap"] > 0.1
     assert result["parameters"] == {"total": 0, "trainable": 0}
     predictor = Predictor(file.parent, device="cpu")

@@ -1,5 +1,6 @@
 import json
 import logging
+import math
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from tests.method.conftest import LATE, another_teacher, could_learn
 
 from semimedref import checkpoint
+from semimedref.config import resolved, run_name
 from semimedref.errors import UserError
 from semimedref.model.losses import dice
 from semimedref.model.segmenter import Outputs
@@ -170,11 +172,22 @@ def test_epochs_are_chosen_by_the_validation_split_unless_as_released(
 
 def test_a_released_run_says_that_the_test_set_chose_its_epoch(compose_smoke, tmp_path):
     cfg = compose_smoke(*SHORT, RELEASED, f"run_root={tmp_path}")
-    score = run(cfg)
+    value = run(cfg)
     (folder,) = (path.parent for path in Path(tmp_path).glob("*/result.json"))
     result = json.loads((folder / "result.json").read_text())
     assert result["selected_on"] == "test"
-    assert result["best"]["val/dice"] == pytest.approx(score, abs=1e-6)
+    assert result["best"]["val/dice"] == pytest.approx(result["test"]["dice"], abs=1e-6)
+    assert math.isnan(value)  # nothing that a sweeper could tune on
+
+
+def test_a_search_refuses_a_run_whose_epoch_the_test_set_chooses(compose_smoke):
+    cfg = compose_smoke(*SHORT, RELEASED, "study=s-1")
+    folder = Path(cfg.run_root) / run_name(resolved(cfg)) / "studies"
+    folder.mkdir(parents=True)
+    note = {"study": "s-1", "trials": [0], "objective": "val/dice", "limits": {}}
+    (folder / "s-1.json").write_text(json.dumps(note))
+    with pytest.raises(UserError, match="chooses its epochs on the test set"):
+        run(cfg)
 
 
 @pytest.mark.parametrize(

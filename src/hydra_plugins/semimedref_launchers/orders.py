@@ -44,8 +44,9 @@ def with_config_dirs(order: CellOrder, folders: Sequence[Path]) -> CellOrder:
 
 def job_returns(orders: Sequence[CellOrder], *, finished: bool) -> list[JobReturn]:
     """Hydra's answer for each order, from what its run folder holds."""
+    from semimedref.folder import objective
     from semimedref.launch.queue import is_stopped
-    from semimedref.results.store import load_failure, load_result, main_score, state
+    from semimedref.results.store import load_failure, load_result, state
 
     answers = []
     for order in orders:
@@ -53,7 +54,7 @@ def job_returns(orders: Sequence[CellOrder], *, finished: bool) -> list[JobRetur
         found = state(order.folder) if finished else "missing"
         if found == "done":
             answer.status = JobStatus.COMPLETED
-            answer.return_value = main_score(load_result(order.folder)["test"])
+            answer.return_value = objective(load_result(order.folder))
         elif is_stopped(order.folder):
             answer.status = JobStatus.COMPLETED
         elif finished:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semimedref.cores import THREADS
+from semimedref.cores import cores, number_in
 from semimedref.errors import UserError
 
 
@@ -27,26 +27,27 @@ def slots(
         gpus: which GPUs, as ``CUDA_VISIBLE_DEVICES`` names them; None: all that are visible; an
             empty list: none, only cores.
         cells_per_gpu: cells that share a GPU.
-        threads: of each cell; None: an equal share of the cores on GPUs, one core each without.
+        threads: of each cell; None: ``OMP_NUM_THREADS``, else an equal share of the cores on GPUs,
+            one core each without.
     """
     for key, value in (("cells_per_gpu", cells_per_gpu), ("threads", threads)):
         if value is not None and not (isinstance(value, int) and value >= 1):
             raise UserError(f"hydra.launcher.{key}={value}: expected a whole number from 1 on")
     if gpus is not None and (isinstance(gpus, str) or not isinstance(gpus, Sequence)):
         raise UserError(f"hydra.launcher.gpus={gpus}: expected a list, e.g. [0,1], or null")
-    cores = len(os.sched_getaffinity(0))
+    threads = threads or number_in("OMP_NUM_THREADS")
     named = visible_gpus() if gpus is None else [str(gpu) for gpu in gpus]
     if gpus:
         _check_visible(named)
     if named:
-        share = threads or max(1, cores // (len(named) * cells_per_gpu))
+        share = threads or max(1, cores() // (len(named) * cells_per_gpu))
         return [
             Slot(f"gpu {gpu}", _environment(share) | {"CUDA_VISIBLE_DEVICES": gpu})
             for _ in range(cells_per_gpu)
             for gpu in named
         ]
     share = threads or 1
-    return [Slot(f"cpu {n}", _environment(share)) for n in range(max(1, cores // share))]
+    return [Slot(f"cpu {n}", _environment(share)) for n in range(max(1, cores() // share))]
 
 
 def visible_gpus() -> list[str]:
@@ -75,4 +76,4 @@ def _check_visible(named: Sequence[str]) -> None:
 
 def _environment(threads: int) -> dict[str, str]:
     """Threads that fight for cores make a step several times slower."""
-    return {THREADS: str(threads), "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    return {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}

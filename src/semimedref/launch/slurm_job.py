@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from semimedref.cores import THREADS
+from semimedref.cores import number_in
 from semimedref.launch import slurm_commands
 from semimedref.launch.cell import CellOrder, command_of, run_cell, write_order
 from semimedref.launch.submission import FOLDER
@@ -43,9 +43,9 @@ class SlurmJob:
         if handler is not None:
             handler.has_timed_out = self._timed_out
         signal.signal(signal.SIGTERM, self._terminated)
-        cores = int(os.environ.get("SLURM_CPUS_PER_TASK", 0))
-        if cores:
-            os.environ[THREADS] = str(max(1, cores // len(self.cells)))
+        cores = number_in("SLURM_CPUS_PER_TASK")
+        if cores and len(self.cells) > 1:  # one cell alone takes what helps it
+            os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // len(self.cells))))
         if len(self.cells) == 1:
             return [run_cell(self.cells[0])]
         return self._together()

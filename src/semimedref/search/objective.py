@@ -44,6 +44,11 @@ def outcome(search: Search, folder: Path, bounds: Limits) -> Outcome | None:
     if store.state(folder) != "done":
         return None
     result = store.load_result(folder)
+    if result.get("selected_on", "valid") != "valid":
+        raise ObjectiveError(
+            f"{folder} chose its epoch on the {result['selected_on']} set, so its validation "
+            "scores are test scores: search with method.as_released=false"
+        )
     values = [_value(one.key, result, folder) for one in search.objectives]
     return Outcome("done", values, curve)
 
