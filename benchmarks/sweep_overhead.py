@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 LAUNCHERS = {
-    "in-process": (),
+    "in-process": ("hydra/launcher=basic",),
     "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
     "gpu_local": ("hydra/launcher=gpu_local",),
     "submitit_local": ("hydra/launcher=submitit_local",),
@@ -44,7 +44,7 @@ _MANY = 100
 _NOTHING = """
 import semimedref.run as run
 
-def nothing(cfg, plain, folder, me, on_epoch):
+def nothing(cfg, plain, folder, me, on_epoch, start):
     scores = {"dice": 0.5, "miou": 1 / 3}
     best = {"epoch": 1, "val/dice": 0.5}
     result = {"status": "done", "config": plain, "test": scores, "best": best}

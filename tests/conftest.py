@@ -15,6 +15,7 @@ SMOKE = [
     "dataset=phantom_tiny",
     "scale=smoke",
     "tracking=off",
+    "overlays=never",
     "hardware=cpu",
     "hardware.threads=1",
 ]

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.command import ended, start
+
 DOCS = Path(__file__).parents[1] / "docs"
 SMALL = ["scale=smoke", "dataset=phantom_tiny", "scale.epochs=2", "tracking=off", "hardware=cpu"]
 
@@ -30,6 +32,15 @@ class Page:
 
 
 def run(folder, *words):
+    """What a command says there."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    process = start(log, *words, cwd=str(folder), PYTHONPATH=str(folder), COLUMNS="200")
+    assert ended(process) == 0, log.read_text()
+    return log.read_text()
+
+
+def run_python(folder, *words):
     """What Python says there."""
     environment = os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "200"}
     done = subprocess.run(

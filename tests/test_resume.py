@@ -14,42 +14,39 @@ import torch
 
 from semimedref import checkpoint
 from semimedref.folder import RunFolder
-from tests.conftest import TIMES
+from tests.command import ended, start
+from tests.conftest import SMOKE, TIMES
 
-LONGER = ["scale.epochs=12", "hardware.save_seconds=0.02"]
-
-
-def start(smoke, log, *extra):
-    command = [sys.executable, "-u", "-m", "semimedref.cli", "train", *smoke, *LONGER, *extra]
-    return subprocess.Popen(command, stdout=log.open("a"), stderr=subprocess.STDOUT)
+LONGER = ["scale.epochs=8", "hardware.save_seconds=0.02"]
 
 
 def train(smoke, log, *extra):
-    process = start(smoke, log, *extra)
-    assert process.wait(timeout=600) == 0, log.read_text()
+    assert ended(start(log, "train", *smoke, *LONGER, *extra)) == 0, log.read_text()
 
 
 def train_and_kill(smoke, log, *extra, delay):
     """Kill -9 a moment after the first checkpoint of this start; returns whether it was alive."""
     known = last_checkpoint(smoke)
-    process = start(smoke, log, *extra)
-    while process.poll() is None and last_checkpoint(smoke) == known:
+    process = start(log, "train", *smoke, *LONGER, *extra)
+    while process.is_alive() and last_checkpoint(smoke) == known:
         time.sleep(0.01)
     time.sleep(delay)
     process.kill()
-    return process.wait() == -signal.SIGKILL
+    return ended(process) == -signal.SIGKILL
 
 
 def last_checkpoint(smoke):
-    root = next(a for a in smoke if a.startswith("run_root=")).removeprefix("run_root=")
-    files = list(Path(root).glob("*/last.pt"))
+    files = list(root_of(smoke).glob("*/last.pt"))
     return files[0].stat().st_mtime_ns if files else 0
 
 
 def only_run(smoke):
-    root = next(a for a in smoke if a.startswith("run_root=")).removeprefix("run_root=")
-    (run,) = (p.parent for p in Path(root).glob("*/run.json"))
+    (run,) = (p.parent for p in root_of(smoke).glob("*/run.json"))
     return run
+
+
+def root_of(smoke):
+    return Path(next(a for a in smoke if a.startswith("run_root=")).removeprefix("run_root="))
 
 
 def ending(run):
@@ -68,39 +65,32 @@ def assert_same(a, b):
     assert a[1:] == b[1:]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
-def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path, workers):
-    from tests.conftest import SMOKE
-
+@pytest.mark.parametrize(("workers", "times"), [(0, 10), (2, 3)])
+def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path, workers, times):
     never = [*SMOKE, f"run_root={tmp_path / 'never'}"]
     often = [*SMOKE, f"run_root={tmp_path / 'often'}"]
     option, log = f"hardware.workers={workers}", tmp_path / "often.log"
     train(never, tmp_path / "never.log", option)
     rng = random.Random(workers)
-    kills = sum(train_and_kill(often, log, option, delay=rng.uniform(0, 0.12)) for _ in range(10))
+    delays = [rng.uniform(0, 0.12) for _ in range(times)]
+    kills = sum(train_and_kill(often, log, option, delay=delay) for delay in delays)
     train(often, log, option)
-    assert kills == 10, "the run was too short to be killed ten times"
-    assert log.read_text().count("continues at step") == 10
+    assert kills == times, "the run was too short to be killed so often"
+    assert log.read_text().count("continues at step") == times
     assert_same(ending(only_run(never)), ending(only_run(often)))
 
 
-@pytest.mark.slow
 def test_killed_in_its_pre_training_and_after_it_a_method_ends_with_the_same_bits(tmp_path):
-    from tests.conftest import SMOKE
-
-    words = ["method=dusss", "augment=none", "scale.vlm.epochs=8"]
+    words = ["method=dusss", "augment=none", "scale.vlm.epochs=4"]
     never, often = ([*SMOKE, f"run_root={tmp_path / name}", *words] for name in ("never", "often"))
     log = tmp_path / "often.log"
     train(never, tmp_path / "never.log")
     for stage in ("vlm_pretraining", "dusss"):
-        process = start(often, log)
-        while process.poll() is None and not list(
-            (tmp_path / "often").glob(f"*-{stage}-*/last.pt")
-        ):
+        process = start(log, "train", *often, *LONGER)
+        while process.is_alive() and not list((tmp_path / "often").glob(f"*-{stage}-*/last.pt")):
             time.sleep(0.01)
         process.kill()
-        assert process.wait() == -signal.SIGKILL, log.read_text()
+        assert ended(process) == -signal.SIGKILL, log.read_text()
     train(often, log)
     assert log.read_text().count("continues at step") == 2
     for run in sorted((tmp_path / "never").glob("*-s42-*")):
@@ -108,19 +98,15 @@ def test_killed_in_its_pre_training_and_after_it_a_method_ends_with_the_same_bit
     assert len(list((tmp_path / "never").glob("*-s42-*"))) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
-def test_a_signal_saves_at_the_next_step_and_leaves_with_a_message(smoke, sig):
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "semimedref.cli", "train", *smoke, "scale.epochs=200"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    for line in process.stdout:
-        if line.startswith("epoch 2/"):
-            break
-    process.send_signal(sig)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 128 + sig, output
+def test_a_signal_saves_at_the_next_step_and_leaves_with_a_message(smoke, tmp_path, sig):
+    log = tmp_path / "log"
+    process = start(log, "train", *smoke, "scale.epochs=200")
+    while process.is_alive() and not (log.exists() and "epoch 2/" in log.read_text()):
+        time.sleep(0.02)
+    os.kill(process.pid, sig)
+    code, output = ended(process), log.read_text()
+    assert code == 128 + sig, output
     assert "the same command continues" in output
     assert "Traceback" not in output
     run = only_run(smoke)

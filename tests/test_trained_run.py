@@ -151,6 +151,6 @@ def test_unquoted_commas_in_a_csv_are_refused(trained, picture, tmp_path):
 
 def test_a_sentence_that_is_cut_or_names_no_place_is_noted(trained, picture, tmp_path):
     done = semimedref("predict", f"run={trained}", f"image={picture}", f"out={tmp_path / 'out'}",
-                      f"text={'very ' * 30} large infection")  # fmt: skip
+                      f"text={'very ' * 30} large infection", timeout=100)  # fmt: skip
     assert done.returncode == 0
     assert "no position is recognized" in done.stderr and "max_tokens" in done.stderr

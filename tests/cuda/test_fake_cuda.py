@@ -173,3 +173,8 @@ def test_the_first_stage_reads_no_unlabeled_image(fake, name):
 def test_ispg_in_burn_in_learns_positions_and_no_pseudo_masks(fake):
     seen = fake("method_step:check", ["method=ispg", *SEMI], size="small", burn_in=True)
     assert seen["losses"] == ["loss", "loss_position_sup", "loss_position_unsup", "loss_sup"]
+
+
+def test_alignment_and_predictors_make_no_device_mistake_and_never_wait(fake):
+    seen = fake("alignment_step:everything")
+    assert seen == {"device": "cuda:0", "loss": "torch.float32", "without gradient": 0}

@@ -1,6 +1,5 @@
 """docs/own_data.md is run as it stands: its files, its commands, its words about them."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -8,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.page import run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, flags=re.S))
@@ -47,12 +47,7 @@ def test_every_command_of_the_page_does_what_the_page_says(folder):
     for line in COMMANDS:
         args = shlex.split(line, comments=True)[1:]
         extra = QUIET if args[0] == "train" else []
-        done = subprocess.run(
-            [sys.executable, "-m", "semimedref.cli", *args, *extra],
-            cwd=folder, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"},
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-        said.append(done.stdout + done.stderr)
+        said.append(run(folder, *args, *extra))
     plain, _, first, with_words, whole, sweep, table = said
     assert "20: images/01.png" in plain and "training row without a mask" in plain
     assert (folder / "sheet.png").stat().st_size > 0

@@ -1,8 +1,6 @@
 """The launchers as a user meets them: settings, documentation, refusals."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,16 +9,12 @@ import yaml
 from semimedref.config import compose, config_dir
 from semimedref.errors import UserError
 from semimedref.launch.slurm import SlurmSettings
+from tests.command import semimedref
 from tests.conftest import SMOKE
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = yaml.safe_load((config_dir() / "hydra" / "launcher" / "slurm.yaml").read_text())
 QUICK = ["experiment=quickstart", *SMOKE]
-
-
-def semimedref(*words, **options):
-    command = [sys.executable, "-m", "semimedref.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, **options)
 
 
 def settings(**changes):
@@ -56,10 +50,10 @@ def test_a_setting_below_its_least_value_is_refused(key):
         settings(**{key: 0})
 
 
-def test_a_machine_without_slurm_says_what_helps(tmp_path):
-    empty = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+def test_a_machine_without_slurm_says_what_helps(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
     words = [*QUICK, "hydra/launcher=slurm", f"run_root={tmp_path / 'runs'}"]
-    done = semimedref("train", "-m", *words, env=empty)
+    done = semimedref("train", "-m", *words)
     assert done.returncode == 2
     assert "sbatch was not found" in done.stderr and "gpu_local" in done.stderr
     assert "Traceback" not in done.stderr

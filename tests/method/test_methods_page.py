@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.page import DOCS, SMALL, Page, run
+from tests.page import DOCS, SMALL, Page, run, run_python
 
 from semimedref.combinations import check_combination
 from semimedref.config import compose, config_dir, resolved
@@ -25,13 +25,13 @@ def test_a_method_is_one_file_one_option_and_one_test():
 
 
 def test_the_users_test_passes(folder):
-    assert "1 passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.parametrize("command", PAGE.commands)
 def test_the_users_method_trains_any_network(folder, command):
     words = shlex.split(command)[1:]
-    assert "val dice" in run(folder, "-m", "semimedref.cli", *words, *SMALL)
+    assert "val dice" in run(folder, *words, *SMALL)
 
 
 def test_the_users_table_has_one_row_more(folder):

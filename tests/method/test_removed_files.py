@@ -1,4 +1,7 @@
-"""Masks of unlabeled images and all files of the test split are removed: every method trains."""
+"""Masks of unlabeled images and all files of the test split are removed: methods still train.
+
+One method of each kind; tests/method/test_every_method.py hides the masks of the phantom from all.
+"""
 
 import csv
 import shutil
@@ -42,7 +45,7 @@ def remove(files):
     return len(files)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["supervised", "teacher_student", "rar", "vlm_pretraining"])
 def test_it_trains_without_the_files_that_it_may_not_see(compose_smoke, table, tmp_path, method):
     words = [f"method={method}", *METHODS[method], "dataset=own", f"dataset.annotation={table}",
              "dataset.vocabulary=lungs", "ratio.fraction=0.25", "scale.epochs=2",

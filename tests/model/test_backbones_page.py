@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.page import SMALL, Page, run
+from tests.page import SMALL, Page, run, run_python
 
 from semimedref.config import config_dir
 
@@ -27,13 +27,13 @@ def test_a_network_is_one_file_one_option_and_one_test_of_sixty_lines():
 
 
 def test_the_users_test_passes(folder):
-    assert "1 passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.parametrize("command", PAGE.commands)
 def test_the_users_network_is_trained_alone_and_under_semi_medref(folder, command):
     words = shlex.split(command)[1:]
-    assert "val dice" in run(folder, "-m", "semimedref.cli", *words, *SMALL)
+    assert "val dice" in run(folder, *words, *SMALL)
 
 
 def test_the_page_lists_every_option():

@@ -1,16 +1,13 @@
 """The real command, killed twice: the same points, the same values, the same best."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from semimedref import config
+from tests.command import semimedref, start
 
 # The atlas is the cheapest run there is: it counts, and tries one threshold an epoch.
 CHEAP = [
@@ -31,23 +28,18 @@ def my_conf(tmp_path_factory):
     return folder.parent
 
 
-def command(my_conf, root, *args):
-    words = ["--config-dir", str(my_conf), "experiment=my_search", f"run_root={root}", *CHEAP]
-    return [sys.executable, "-m", "semimedref.cli", *args, *words]
+def words(my_conf, root):
+    return ["--config-dir", my_conf, "experiment=my_search", f"run_root={root}", *CHEAP]
 
 
-def call(*words):
-    return subprocess.run(words, capture_output=True, text=True)
-
-
-def kill_after(count, words, root):
+def kill_after(count, args, root):
     """SIGKILL as soon as so many trials have ended."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start(root.parent / "log", *args)
     while ended(root) < count:
-        assert process.poll() is None, "the search ended before it was killed"
+        assert process.is_alive(), "the search ended before it was killed"
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
 
 
 def ended(root):
@@ -65,17 +57,17 @@ def trainings(root):
     return {name: len(re.findall(r"epoch \d+/4 ", text)) for name, text in logs.items()}
 
 
-@pytest.mark.slow
 def test_a_study_killed_after_5_and_9_trials_ends_like_one_that_was_not(tmp_path, my_conf):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    done = call(*command(my_conf, whole, "train", "-m"))
+    train = ["train", "-m", "hydra/launcher=basic"]
+    done = semimedref(*train, *words(my_conf, whole))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("12 trials, 0 done, 12 to run")
 
-    words = command(my_conf, cut, "train", "-m")
-    kill_after(5, words, cut)
-    kill_after(9, words, cut)
-    last = call(*words)
+    args = [*train, *words(my_conf, cut)]
+    kill_after(5, args, cut)
+    kill_after(9, args, cut)
+    last = semimedref(*args)
     assert last.returncode == 0, last.stdout + last.stderr
 
     one, other = record(whole), record(cut)
@@ -87,7 +79,7 @@ def test_a_study_killed_after_5_and_9_trials_ends_like_one_that_was_not(tmp_path
     assert f"val/dice {100 * best:.2f}" in last.stdout.splitlines()[-1]
     assert last.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
 
-    counted, again = trainings(cut), call(*words)
+    counted, again = trainings(cut), semimedref(*args)
     assert again.stdout.splitlines()[0] == done.stdout.splitlines()[-2]  # 12 trials, …, 0 to run
     assert again.stdout.splitlines()[0].endswith(" 0 to run")
     assert trainings(cut) == counted
@@ -95,7 +87,7 @@ def test_a_study_killed_after_5_and_9_trials_ends_like_one_that_was_not(tmp_path
     extra = sum(counted.values()) - sum(trainings(whole).values())
     assert 0 <= extra <= 2
 
-    listed = call(*command(my_conf, cut, "status"))
+    listed = semimedref("status", *words(my_conf, cut))
     assert listed.returncode == 0, listed.stderr
     assert listed.stdout.count("✓ done") + listed.stdout.count("‖ stopped") == 12
     assert "semimedref train -m" in listed.stdout

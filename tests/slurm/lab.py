@@ -3,17 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
+from tests.command import ended, start
 from tests.conftest import SMOKE, TIMES
 
-# Two rows, two ratios and three seeds: twelve cells. Each step is saved, so that a cell can be
+# Two rows, two ratios and two seeds: eight cells. Each step is saved, so that a cell can be
 # disturbed anywhere.
 WORDS = (
-    "experiment=quickstart", "seed=s0,s1,s42", *SMOKE, "hardware.save_seconds=0",
-    "scale.epochs=3",
+    "experiment=quickstart", "seed=s0,s42", *SMOKE, "hardware.save_seconds=0", "scale.epochs=3",
 )  # fmt: skip
 ASKED = (
     "hydra/launcher=slurm", "hydra.launcher.gpus_per_node=null", "hydra.launcher.cpus_per_task=1",
@@ -25,25 +24,25 @@ ASKED = (
 class Lab:
     """Runs the command line in a folder of its own."""
 
-    def __init__(self, root: Path, cluster=None):
+    def __init__(self, root: Path, cluster):
         self.root, self.cluster = root, cluster
-        self.environment = cluster.environment if cluster else dict(os.environ)
-        # Several cells on few cores: threads that fight would cost most of the time.
-        self.environment = {**self.environment, "OMP_NUM_THREADS": "1"}
+        self.environment = {
+            "SLURM_CONF": str(cluster.conf),
+            "PATH": cluster.environment["PATH"],
+            # Several cells on few cores: threads that fight would cost most of the time.
+            "OMP_NUM_THREADS": "1",
+        }
 
     def start(self, *words):
-        """A command in the background."""
-        command = [sys.executable, "-m", "semimedref.cli", *words, f"run_root={self.root}"]
-        return subprocess.Popen(
-            command, env=self.environment, cwd=self.root.parent, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        """A command in the background, and the file that it writes into."""
+        log = self.root.parent / f"log-{time.monotonic_ns()}"
+        options = {"cwd": str(self.root.parent), **self.environment}
+        return start(log, *words, f"run_root={self.root}", **options), log
 
-    def run(self, *words, timeout=600):
+    def run(self, *words):
         """A command; returns exit code and output."""
-        process = self.start(*words)
-        out, _ = process.communicate(timeout=timeout)
-        return process.returncode, out
+        process, log = self.start(*words)
+        return ended(process, seconds=600), log.read_text()
 
     def folders(self):
         return {f.name: f for f in self.root.iterdir() if not f.name.startswith((".", "tables"))}

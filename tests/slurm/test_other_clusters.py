@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from semimedref.launch.submission import submissions
+from tests.command import ended
 from tests.slurm.cluster import Cluster, installed
 from tests.slurm.lab import ASKED, WORDS, Lab, outcome
 
@@ -20,10 +21,12 @@ def strict(tmp_path):
     made.close()
 
 
-def test_a_sweep_is_cut_into_arrays_and_a_sigterm_before_the_end_is_enough(strict, tmp_path):
+def test_a_sweep_is_cut_into_arrays_and_a_sigterm_before_the_end_is_enough(
+    strict, undisturbed, tmp_path
+):
     lab = Lab(tmp_path / "runs", strict)
     words = [*WORDS, "only=[0,1,2]", *ASKED]
-    process = lab.start("train", "-m", *words)
+    process, log = lab.start("train", "-m", *words)
     strict.wait(lambda: len(lab.jobs()) == 3, seconds=120)
     assert [len(made.cells) for made in submissions(lab.root)] == [2, 1]
     array = submissions(lab.root)[0].job
@@ -32,17 +35,13 @@ def test_a_sweep_is_cut_into_arrays_and_a_sigterm_before_the_end_is_enough(stric
     os.kill(lab.hold(job, last)[last], signal.SIGKILL)
     command = ["srun", "-p", "high", "-c", "2", "sleep", "1"]
     boss = subprocess.Popen(command, env=strict.environment)
-    out, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, out
+    assert ended(process) == 0, log.read_text()
     assert boss.wait(60) == 0
     assert "preempted" in lab.log(job)
     assert "killed (exit code 137)" in lab.log(last)
     for one in (job, last):
         assert "continues at step" in lab.log(one)
     assert strict.facts(job)["Restarts"] == "1"
-    here = Lab(tmp_path / "here" / "runs")
-    (tmp_path / "here").mkdir()
-    assert here.run("train", "-m", *WORDS, "only=[0,1,2]")[0] == 0
-    assert {n: outcome(f) for n, f in lab.folders().items()} == {
-        n: outcome(f) for n, f in here.folders().items()
-    }
+    found = {name: outcome(folder) for name, folder in lab.folders().items()}
+    assert len(found) == 3
+    assert found == {name: undisturbed[name] for name in found}

@@ -240,4 +240,4 @@ def _check_shapes(image: Gray, truth: Mask | None, prediction: Mask) -> None:
 
 def _save(canvas: Image, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.save(path, format="PNG", optimize=True)
+    canvas.save(path, format="PNG")  # smaller files would cost most of the time of a short run
