@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 QUICK  := experiment=quickstart
 
-.PHONY: help setup run test lint bench gpu-check clean constraints
+.PHONY: help setup run test test-fast lint bench gpu-check clean constraints
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -28,6 +28,9 @@ run: setup  ## train, tabulate and show the quickstart on the phantom
 
 test: setup lint  ## lint, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: setup  ## unit tests alone, for the inner loop: under two minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -14,6 +14,8 @@ from benchmarks.regions import Regions
 from benchmarks.size import PAPER, TINY
 from benchmarks.table import render
 
+pytestmark = pytest.mark.slow
+
 
 class Clock:
     """Time passes only where a way says so."""

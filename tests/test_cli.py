@@ -11,6 +11,8 @@ from PIL import Image
 
 from tests.command import assert_one_clear_line, semimedref
 
+pytestmark = pytest.mark.slow
+
 PYTHON = sys.executable
 
 
@@ -208,8 +210,10 @@ def test_a_misspelt_option_lists_the_options_and_nothing_else():
 
 def test_an_import_error_in_a_users_package_is_named(smoke, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    package = tmp_path / "my_lab"
+    package = tmp_path / "my_broken_lab"
     package.mkdir()
     (package / "__init__.py").write_text("from nowhere import nothing\n")
-    done = semimedref("train", *smoke, "model._target_=my_lab.net.Net", "trusted_packages=[my_lab]")
-    assert_one_clear_line(done, "my_lab.net.Net", "nowhere")
+    done = semimedref(
+        "train", *smoke, "model._target_=my_broken_lab.net.Net", "trusted_packages=[my_broken_lab]"
+    )
+    assert_one_clear_line(done, "my_broken_lab.net.Net", "nowhere")

@@ -10,6 +10,8 @@ from semimedref.config import compose, resolved
 from semimedref.errors import UserError
 from semimedref.text.vocabulary import LUNGS, QUADRANTS
 
+pytestmark = pytest.mark.slow
+
 ALIGNS = ["none", "clip", "pacl"]
 PLAIN = ["none", "weak_strong"]
 STRONG = ["posaug", "text_strong", "cutmix", "spc", "random_patchmix", "t_patchmix_pos",

@@ -15,6 +15,8 @@ from semimedref import config
 from semimedref.config import build, compose, config_dir, resolved, run_name, signature, signed
 from semimedref.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 ROOT = config_dir()
 OPTIONS = sorted(
     (str(f.parent.relative_to(ROOT)), f.stem)

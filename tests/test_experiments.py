@@ -10,6 +10,8 @@ from semimedref.errors import UserError
 from semimedref.results.reported import known_tables, load_table
 from semimedref.sweep import expand, known_experiments
 
+pytestmark = pytest.mark.slow
+
 TABLES = {*known_tables(), "significance"}
 OURS_2 = ["dataset=qata_cov19", "scale=paper", "ratio=2pct", "method=teacher_student",
           "augment=semi_medref", "align=pacl", "seed=s42"]  # fmt: skip

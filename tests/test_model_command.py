@@ -12,6 +12,8 @@ from semimedref.config import config_dir
 from semimedref.describe.listing import KINDS, options
 from semimedref.model.published import catalog
 
+pytestmark = pytest.mark.slow
+
 
 def fails(capsys, *words):
     """The one line of a refusal."""

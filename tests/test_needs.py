@@ -14,6 +14,8 @@ from semimedref.run import run
 from tests.command import semimedref
 from tests.conftest import SMOKE
 
+pytestmark = pytest.mark.slow
+
 METHOD = """
 from semimedref.method.supervised import Supervised
 

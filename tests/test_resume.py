@@ -17,6 +17,8 @@ from semimedref.folder import RunFolder
 from tests.command import ended, start
 from tests.conftest import SMOKE, TIMES
 
+pytestmark = pytest.mark.slow
+
 LONGER = ["scale.epochs=8", "hardware.save_seconds=0.02"]
 
 

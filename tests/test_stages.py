@@ -13,6 +13,8 @@ from semimedref.run import Parts
 from semimedref.stages import Stages
 from tests.conftest import TIMES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("shares", "epochs", "lengths"),

@@ -12,6 +12,8 @@ from semimedref.sweep import expand
 from tests.command import semimedref
 from tests.conftest import SMOKE
 
+pytestmark = pytest.mark.slow
+
 CELLS = ["experiment=quickstart", *SMOKE, "scale.epochs=1"]
 QUICK = [*CELLS, "hydra/launcher=basic"]  # in this process
 

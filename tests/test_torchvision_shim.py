@@ -4,6 +4,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _PRELUDE = """
 import sys, types
 from importlib.machinery import ModuleSpec
@@ -34,7 +36,6 @@ def _run(code: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.slow
 def test_missing_nms_is_declared_and_the_import_repeated():
     done = _run("""
         import torch
@@ -76,7 +77,6 @@ def test_any_other_failure_of_the_import_is_passed_on():
     assert "libcudart is broken" in done.stderr
 
 
-@pytest.mark.slow
 def test_timm_and_transformers_import_after_the_shim():
     done = _run("""
         sys.meta_path.pop(0)

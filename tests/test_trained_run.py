@@ -9,6 +9,8 @@ from PIL import Image
 from tests.command import assert_one_clear_line, semimedref
 from tests.conftest import SMOKE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):

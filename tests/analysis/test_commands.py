@@ -10,6 +10,8 @@ from PIL import Image
 from semimedref.analysis.commands import ANALYSES
 from semimedref.cli import main
 
+pytestmark = pytest.mark.slow
+
 FULL = ("augment=semi_medref", "align=pacl")
 FIGURES = {
     "interventions": ["interventions", "interventions_example"],

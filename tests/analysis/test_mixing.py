@@ -22,6 +22,8 @@ from semimedref.errors import UserError
 from semimedref.text.spans import phrases
 from semimedref.text.vocabulary import LUNGS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def subject(open_tiny):

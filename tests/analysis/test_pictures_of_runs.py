@@ -18,6 +18,8 @@ from semimedref.results.figure.qualitative import qualitative, read, rows_to_sho
 from semimedref.results.table import build_table
 from semimedref.sweep import Cell, Experiment
 
+pytestmark = pytest.mark.slow
+
 FEW = {"bootstrap": 200, "randomization": 50, "seed": 0, "locked": "s42"}
 
 

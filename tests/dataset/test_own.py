@@ -14,6 +14,8 @@ from semimedref.config import build, compose
 from semimedref.dataset.verify import verify
 from semimedref.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 SIDE = 16
 COLUMNS = ["image", "mask", "text", "split", "patient"]
 TEXTS = ("A stone in the bladder.", "A stone in the left kidney.", "Stones, two, left upper pole.")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.page import run
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, flags=re.S))
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.S | re.M)
@@ -41,7 +43,6 @@ def test_the_table_on_the_page_is_the_one_that_is_drawn(folder):
     assert drawn.splitlines()[: len(shown.splitlines())] == shown.splitlines()
 
 
-@pytest.mark.slow
 def test_every_command_of_the_page_does_what_the_page_says(folder):
     said = []
     for line in COMMANDS:

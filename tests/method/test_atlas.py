@@ -11,6 +11,8 @@ from semimedref.errors import UserError
 from semimedref.method.schedule import Progress
 from semimedref.run import Parts, run
 
+pytestmark = pytest.mark.slow
+
 ATLAS = ("method=atlas", "trainer=atlas", "augment=none", "ratio=15pct")
 TRIED = [0.1, 0.2, 0.3, 0.4]
 FEW = (f"method.thresholds={TRIED}", "trainer.epochs=4", "trainer.min_epochs=4")

@@ -14,6 +14,8 @@ from semimedref.planning.stages import Stage
 from semimedref.run import Parts
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 METHODS = {
     "supervised": ["augment=none"],
     "teacher_student": ["augment=semi_medref", "align=pacl"],

@@ -13,6 +13,8 @@ from semimedref.method.schedule import Progress
 from semimedref.model.segmenter import TextFeatures
 from semimedref.run import Parts
 
+pytestmark = pytest.mark.slow
+
 ISPG = ("method=ispg", "augment=semi_medref", "align=pacl")
 BURN_IN, AFTER = Progress(0, 5, 20), Progress(19, 5, 20)
 

@@ -12,6 +12,8 @@ from semimedref.combinations import check_combination
 from semimedref.config import compose, config_dir, resolved
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 PAGE = Page("methods.md")
 
 

@@ -11,6 +11,8 @@ from semimedref.intensity import standardize
 from semimedref.method.schedule import Progress
 from semimedref.run import Parts
 
+pytestmark = pytest.mark.slow
+
 STUDY = ("method=position_predictor", "trainer=position_predictor", "augment=none", "ratio=15pct")
 FIRST, LATER = Progress(0, 5, 50), Progress(25, 5, 50)  # later: after five epochs of five steps
 

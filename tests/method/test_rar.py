@@ -17,6 +17,8 @@ from semimedref.model.losses import dice
 from semimedref.model.segmenter import Outputs
 from semimedref.run import Parts, run
 
+pytestmark = pytest.mark.slow
+
 FIRST, ALL = (replace(LATE, stage=name) for name in ("labeled", "all"))
 SHORT = ["method=rar", "scale.epochs=2", "scale.cosine_epochs=2"]
 RELEASED = "method.as_released=true"

@@ -15,6 +15,8 @@ from semimedref.config import build
 from semimedref.errors import UserError
 from semimedref.run import Parts
 
+pytestmark = pytest.mark.slow
+
 SIDE = 48
 PLACES = ("upper left lung", "lower left lung", "middle right lung", "lower right lung")
 COUNTS = {"train": 16, "valid": 3, "test": 3}

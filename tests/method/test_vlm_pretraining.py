@@ -11,6 +11,8 @@ from semimedref.method.vlm_pretraining import match
 from semimedref.model.vlm.vlm import Slow
 from semimedref.run import Parts
 
+pytestmark = pytest.mark.slow
+
 VLM = ["method=vlm_pretraining", "vlm=dusss"]
 
 

@@ -9,6 +9,8 @@ from semimedref.errors import UserError
 from semimedref.model.losses import balanced_dice_bce
 from semimedref.needs import needed
 
+pytestmark = pytest.mark.slow
+
 BOTH = ("dusss", "amvlm")
 
 

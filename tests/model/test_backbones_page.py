@@ -9,6 +9,8 @@ from tests.page import SMALL, Page, run, run_python
 
 from semimedref.config import config_dir
 
+pytestmark = pytest.mark.slow
+
 PAGE = Page("backbones.md")
 
 

@@ -4,6 +4,8 @@ import torch
 from semimedref.errors import UserError
 from semimedref.model.unet import UNet
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = [16, 8, 8, 4, 4]
 
 

@@ -14,6 +14,8 @@ from semimedref.planning.meter import FusedAttention, Meter
 from semimedref.planning.stages import Stage
 from semimedref.run import Parts
 
+pytestmark = pytest.mark.slow
+
 OURS = ["method=teacher_student", "augment=semi_medref", "align=pacl"]
 END = Progress(step=19, steps_per_epoch=5, total_steps=20)
 FULL = Stage(unlabeled=True, burn_in=False, skips=False, at=END)
@@ -109,7 +111,6 @@ def test_nothing_random_is_drawn_and_nothing_is_loaded():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.slow
 def test_mmi_unet_needs_the_operations_that_others_count():
     """10.10 GMAC of the published network at 224 px with 24 tokens; ours leaves two parts out."""
     config = resolved(compose(["scale=paper", "method=supervised", "augment=none"]))

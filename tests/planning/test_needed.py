@@ -16,6 +16,8 @@ from semimedref.results.status import render_status
 from semimedref.sweep import expand
 from tests.test_needs import METHOD, OPTION
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENT = """\
 # @package _global_
 # One method that starts from a run with all labels, beside one that does not.

@@ -4,6 +4,8 @@ from semimedref.planning.plan import Line, plan_experiment, plan_experiments
 from semimedref.planning.run_plan import RunPlan
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 # 100 steps of 36 s; 4 x 24 validation images of 3.6 s; 30 test images of 7.2 s.
 HOURS = (3600 + 345.6 + 216) / 3600
 

@@ -9,6 +9,8 @@ from semimedref.results.status import render_status
 from semimedref.results.table import build_table
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def experiment(tmp_path):

@@ -8,6 +8,8 @@ from semimedref.results.latex import escape, latex
 from semimedref.results.table import build_table
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 HEAD = r"""\documentclass[twocolumn]{article}
 \usepackage{booktabs}
 \usepackage{graphicx}

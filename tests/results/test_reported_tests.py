@@ -1,8 +1,12 @@
+import pytest
+
 from semimedref.results import hypotheses_text
 from semimedref.results.hypotheses import family_of
 from semimedref.results.reported_tests import reported_tests
 from semimedref.results.resampling import Resampling
 from semimedref.sweep import expand
+
+pytestmark = pytest.mark.slow
 
 OFTEN = Resampling(bootstrap=10, randomization=10, seed=0, locked="s42")
 

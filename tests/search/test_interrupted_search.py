@@ -9,6 +9,8 @@ import pytest
 from semimedref import config
 from tests.command import semimedref, start
 
+pytestmark = pytest.mark.slow
+
 # The atlas is the cheapest run there is: it counts, and tries one threshold an epoch.
 CHEAP = [
     "tracking=off", "hardware=cpu", "hardware.threads=1", "overlays=never",

@@ -19,6 +19,8 @@ from semimedref.sweep import expand
 from tests.conftest import SMOKE
 from tests.search.synthetic import DICE, RULE, STEPS, Lab, make_search
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["experiment=search_phantom", *SMOKE]
 
 

@@ -11,6 +11,8 @@ from semimedref.search.propose import distributions
 from semimedref.search.settings import read_search
 from semimedref.sweep import expand
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = ("search_phantom", "search_pacl", "search_augment", "search_cost")
 NAME = "experiment=search_phantom"
 

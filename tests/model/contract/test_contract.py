@@ -22,6 +22,8 @@ from networks import (
 from semimedref.errors import UserError
 from semimedref.method.segmentation_loss import SegmentationLoss
 
+pytestmark = pytest.mark.slow
+
 SHARED = SegmentationLoss(cross_entropy=True, smooth=1e-5)
 every_network = pytest.mark.parametrize("name", NAMES)
 every_reader = pytest.mark.parametrize("name", [n for n in NAMES if n not in WORDLESS])

@@ -9,6 +9,8 @@ from semimedref.model.encoders.efficientnet import EfficientNetLite0
 from semimedref.model.encoders.image import ImageEncoder
 from semimedref.model.encoders.small_conv import SmallConv
 
+pytestmark = pytest.mark.slow
+
 DEPTHS, WIDTHS = (3, 3, 9, 3), (96, 192, 384, 768)
 
 
@@ -65,7 +67,6 @@ def _original_forward(x: torch.Tensor, s: dict[str, torch.Tensor]) -> list[torch
     return maps
 
 
-@pytest.mark.slow
 def test_convnext_reads_an_original_file_and_computes_what_it_describes(tmp_path):
     state = _original_state()
     torch.save({"model": state}, tmp_path / "convnext_tiny_22k_224.pth")
@@ -78,7 +79,6 @@ def test_convnext_reads_an_original_file_and_computes_what_it_describes(tmp_path
         torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "convnext.", "encoder.model."])
 def test_convnext_reads_transformers_names(tmp_path, prefix):
     ConvNeXtTiny(weights="random")  # imports torchvision safely

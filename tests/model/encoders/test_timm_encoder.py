@@ -5,6 +5,8 @@ from semimedref.errors import UserError
 from semimedref.model.encoders.image import require_levels
 from semimedref.model.encoders.timm_encoder import TimmEncoder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def timm():

@@ -14,6 +14,8 @@ from semimedref.model.published import catalog, imported
 from semimedref.model.published.exporting import export_imported, export_network
 from semimedref.model.published.loading import import_checkpoint, load
 
+pytestmark = pytest.mark.slow
+
 WORDS = "text_encoder.model.bert.embeddings.word_embeddings.weight"
 DECODER = "text_encoder.model.cls.predictions.decoder.weight"
 
@@ -148,7 +150,6 @@ def test_the_checkpoint_itself_is_not_overwritten(folder):
         import_checkpoint(folder / "in.ckpt", source="mmi_unet", out=folder / "in.ckpt")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in catalog.names() if n != "mmi_unet"])
 def test_every_release_comes_out_unchanged(name, tmp_path):
     state = state_dict(name)

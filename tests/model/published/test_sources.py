@@ -12,6 +12,8 @@ from semimedref.model.published import catalog
 from semimedref.model.published.checkpoint import Checkpoint
 from semimedref.model.published.matching import empty_network, match, released, shapes_of
 
+pytestmark = pytest.mark.slow
+
 every_source = pytest.mark.parametrize("name", catalog.names())
 
 
