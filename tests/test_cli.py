@@ -3,13 +3,14 @@
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tests.command import assert_one_clear_line, semimedref
+from tests.command import assert_one_clear_line, ended, semimedref, start
 
 pytestmark = pytest.mark.slow
 
@@ -166,18 +167,16 @@ def test_data_describe_and_show(tmp_path):
 
 
 def test_two_processes_on_one_signature_do_not_corrupt_each_other(smoke, tmp_path):
-    command = [PYTHON, "-u", "-m", "semimedref.cli", "train", *smoke, "scale.epochs=40"]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    for line in first.stdout:
-        if line.startswith("epoch 1/"):
-            break
-    second = subprocess.run(command, capture_output=True, text=True)
+    command, log = ["train", *smoke, "scale.epochs=12"], tmp_path / "log"
+    first = start(log, *command)
+    while first.is_alive() and not (log.exists() and "epoch 1/" in log.read_text()):
+        time.sleep(0.02)
+    second = semimedref(*command)
     assert_one_clear_line(second, "is being worked on already", str(first.pid))
-    first.communicate(timeout=600)
-    assert first.returncode == 0
+    assert ended(first) == 0, log.read_text()
     rows = next(tmp_path.glob("multirun/*/metrics.jsonl")).read_text().splitlines()
-    assert len(rows) == 40
-    again = subprocess.run(command, capture_output=True, text=True)
+    assert len(rows) == 12
+    again = semimedref(*command)
     assert again.returncode == 0 and "is done" in again.stdout
 
 

@@ -41,14 +41,14 @@ def locate(target):
     return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
-def test_every_option_composes(group, option):
+@pytest.mark.parametrize(("group", "option"), [o for o in OPTIONS if o[0].startswith("hydra")])
+def test_every_option_of_hydra_composes(group, option):
     parent = ["hydra/sweeper=search"] if group.startswith("hydra/sweeper/") else []
     compose([*parent, f"{group}={option}"])
 
 
 @pytest.mark.parametrize(("group", "option"), [o for o in OPTIONS if not o[0].startswith("hydra")])
-def test_every_target_exists_and_its_keys_are_its_parameters(group, option):
+def test_every_option_composes_its_target_exists_and_its_keys_are_its_parameters(group, option):
     plain = resolved(compose([f"{group}={option}"]))
     for node in nodes_with_target(plain[group.split("/")[0]]):
         parameters = inspect.signature(locate(node["_target_"])).parameters

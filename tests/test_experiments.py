@@ -24,7 +24,7 @@ def test_every_cell_of_every_experiment_composes_and_stands_where_the_paper_has_
     for cell in experiment.cells:
         check_combination(cell.config)
         assert {*experiment.columns, experiment.over} <= set(cell.point)
-    for cell in experiment.cells[:: max(1, len(experiment.cells) // 3)]:  # what was exchanged
+    for cell in experiment.cells[-1:]:  # seeds and other values were exchanged in it
         assert cell.config == config.resolved(config.compose(list(cell.overrides)))
     if experiment.paper:
         assert experiment.paper == name and experiment.scale == "paper"

@@ -98,14 +98,14 @@ def test_a_gpu_by_its_own_name_is_taken_as_it_is(monkeypatch):
 
 
 def test_a_sweep_over_cores_trains_every_cell_with_one_thread(tmp_path):
-    out, _ = (process := start(tmp_path, *QUICK, *LOCAL)).communicate(timeout=600)
+    out, _ = (process := start(tmp_path, *QUICK, "only=[0,2]")).communicate(timeout=600)
     assert process.returncode == 0, out
-    assert "4 cells, 4 done, 0 to run" in out
+    assert "2 cells, 2 done, 0 to run" in out
     found = results(tmp_path)
-    assert len(found) == 4
+    assert len(found) == 2
     assert {r["precision"]["threads"] for r in found.values()} == {1}
     here = tmp_path / "here"
-    plain = start(here, *QUICK, "only=0", "hardware.threads=1")
+    plain = start(here, *QUICK, "only=0", "hydra/launcher=basic")
     assert plain.wait(600) == 0, plain.stdout.read()
     ((name, result),) = results(here).items()
     assert found[name]["test"] == result["test"]
