@@ -1,6 +1,6 @@
 """How much slower training becomes beside other work.
 
-    python -m benchmarks.contention [--epochs 2] [--repeats 3]
+    python -m benchmarks.contention [--epochs 1] [--repeats 3]
 
 One run and a sweep of four cells at scale=cpu on the phantom, each as the command line starts it,
 alone and beside a process that computes without a pause on one core. Wall time, both in turn; the
@@ -31,7 +31,7 @@ _BUSY = "while True: pass"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a line for a run and one for a sweep."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.contention")
-    parser.add_argument("--epochs", type=int, default=2, help="of each run; 50 steps each")
+    parser.add_argument("--epochs", type=int, default=1, help="of each run; 50 steps each")
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args(arguments)
     print(f"{'':12s}{'quiet':>9s}{'beside':>9s}{'times':>8s}", flush=True)
