@@ -29,7 +29,7 @@ run: setup  ## train, tabulate and show the quickstart on the phantom
 test: setup lint  ## lint, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-fast: setup  ## unit tests alone, for the inner loop: under two minutes
+test-fast: setup  ## unit tests alone, for the inner loop: about two minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 lint: setup  ## ruff and mypy
