@@ -95,6 +95,18 @@ def test_paper_scale_has_the_papers_numbers():
     assert plain["scale"]["image_side"] == 224
 
 
+def test_a_file_is_read_again_once_it_has_changed(tmp_path):
+    option = tmp_path / "seed" / "own.yaml"
+    option.parent.mkdir()
+    seen = []
+    for number in (5, 5, 6):
+        option.write_text(f"value: {number}\n")
+        cfg = compose(["seed=own"], config_dirs=[str(tmp_path)])
+        seen.append(cfg.seed.value)
+        cfg.seed.value = 9  # belongs to one caller
+    assert seen == [5, 5, 6]
+
+
 def test_machine_keys_do_not_change_the_signature(tmp_path):
     base = signature(resolved(compose([])))
     for override in (

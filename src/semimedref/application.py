@@ -18,6 +18,7 @@ def run_application(args: list[str], function: Callable[[DictConfig], Any]) -> N
     import hydra
 
     config.register_resolvers()
+    config.read_files_once()
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = ["semimedref train", *args]
     main = hydra.main(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from semimedref.switches import check_switches
 from semimedref.text.vocabulary import names_file
 
 if TYPE_CHECKING:
+    from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
 # What decides a result. Networks, encoders, augmentation, alignment and pseudo-labels are inside
@@ -49,6 +51,7 @@ def compose(overrides: list[str], *, config_dirs: list[str] | None = None) -> Di
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
+    read_files_once()
     if config_dirs:
         paths = ",".join(f"file://{Path(d).absolute()}" for d in config_dirs)
         overrides = [*overrides, f"hydra.searchpath=[{paths}]"]
@@ -184,6 +187,40 @@ def register_resolvers() -> None:
     OmegaConf.register_resolver(
         "run_name", lambda *, _root_: run_name(resolved(_root_)), replace=True
     )
+
+
+def read_files_once() -> None:
+    """Let Hydra parse each unchanged configuration file once in a process, not in every cell."""
+    from hydra.core.plugins import Plugins
+    from hydra.plugins.config_source import ConfigSource
+
+    for source in Plugins.instance().discover(ConfigSource):
+        load = source.load_config
+        if source.scheme() in ("file", "pkg") and not hasattr(load, "__wrapped__"):
+            source.load_config = _reading_once(load)
+
+
+def _reading_once(load: Callable[[ConfigSource, str], ConfigResult]) -> Callable[..., ConfigResult]:
+    """A source's ``load_config`` with a memory: pickles, because Hydra changes what it gets."""
+    memory: dict[tuple[Any, ...], bytes] = {}
+
+    @wraps(load)
+    def load_config(self: ConfigSource, config_path: str) -> ConfigResult:
+        stamp = None
+        if self.scheme() == "file":  # a package's files do not change while we run
+            path = Path(
+                self.path, config_path if config_path.endswith(".yaml") else f"{config_path}.yaml"
+            )
+            if not path.is_file():
+                return load(self, config_path)
+            found = path.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        key = (self.provider, self.path, config_path, stamp)
+        if key not in memory:
+            memory[key] = pickle.dumps(load(self, config_path))
+        return pickle.loads(memory[key])
+
+    return load_config
 
 
 def _strip(node: Any) -> Any:  # noqa: ANN401 - plain JSON values
