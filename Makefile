@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 QUICK  := experiment=quickstart
+# Of the tests; a fifth of their time is waiting, so three keep two cores busy.
+WORKERS ?= 3
 
 .PHONY: help setup run test test-fast lint bench gpu-check clean constraints
 .DEFAULT_GOAL := help
@@ -27,10 +29,10 @@ run: setup  ## train, tabulate and show the quickstart on the phantom
 	@$(BIN)/semimedref report $(QUICK)
 
 test: setup lint  ## lint, types and all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: setup  ## unit tests alone, for the inner loop: about two minutes
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
