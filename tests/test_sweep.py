@@ -45,6 +45,15 @@ def test_one_run_in_two_tables_is_one_signature():
     assert len(quick & seeds) == 2
 
 
+def test_cells_with_one_signature_are_handed_to_a_launcher_once(tmp_path):
+    """Handed over twice, two processes would wait for one run folder."""
+    words = [*QUICK, f"run_root={tmp_path}", "ratio=15pct,15pct", "only=Baseline"]
+    assert len({c.signature for c in expand(words[:-1]).cells}) == 2 < len(expand(words).cells)
+    done = semimedref("train", "-m", *words)
+    assert done.stdout.splitlines()[0] == "1 cell, 0 done, 1 to run"
+    assert "is done: test" not in done.stdout  # what a run says that finds its own result
+
+
 def test_an_expansion_comes_from_the_cache_the_second_time(monkeypatch):
     first = expand(["experiment=quickstart", "seed=s1"]).cells
     calls = []
@@ -146,7 +155,8 @@ def test_a_failing_cell_does_not_take_the_others_with_it(tmp_path):
     assert (tmp_path / cells[1].name / "result.json").exists()
     assert "truncated" in json.loads((broken / "failure.json").read_text())["error"]
     again = semimedref("train", "-m", *QUICK, root, "ratio=15pct")
-    assert "2 cells, 1 done, 1 failed (retry_failed=true runs them again), 0 to run" in again.stdout
+    waits = "2 cells, 1 done, 1 failed (retry_failed=true runs them again), 0 to run"
+    assert again.stdout.splitlines()[0] == waits
     (broken / "last.pt").unlink()
     retried = semimedref("train", "-m", *QUICK, root, "ratio=15pct", "retry_failed=true")
     assert retried.returncode == 0, retried.stdout + retried.stderr
