@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
+from benchmarks.ledger import rest_share
 from benchmarks.measure import Comparison, compare
-from benchmarks.regions import rest_share
 from benchmarks.release_step import ReleaseSteps
 from benchmarks.size import PAPER, Size
 from semimedref.config import compose

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from benchmarks import step
 from benchmarks.__main__ import NAMES, main
+from benchmarks.ledger import Ledger, Traffic
 from benchmarks.measure import compare
-from benchmarks.regions import Regions
 from benchmarks.size import PAPER, TINY
 from benchmarks.table import render
 
@@ -106,15 +107,43 @@ def test_two_ways_that_disagree_are_not_timed(name, way, wrong, monkeypatch):
         importlib.import_module(f"benchmarks.{name.removeprefix('release_')}").run(TINY)
 
 
-def test_nested_regions_of_a_step_count_once():
+def test_a_moment_is_booked_to_the_innermost_part_and_a_node_to_the_part_that_made_it():
     clock = Clock()
-    regions = Regions(clock)
-    inner, before = regions.timed(clock.way(2, 4)), clock.way(1)
-    outer = regions.timed(lambda: (before(), inner()))
+    book = Ledger(clock)
+    inner = book.calls("trunk, forward", clock.way(2, 4))
+    outer = book.calls("fusion and decoder, forward", lambda: (clock.way(1)(), inner()))
     outer()
     clock.way(100)()
     inner()
-    assert regions.inside == 1 + 2 + 4
+    book.enter("nothing")
+    seconds = {"everything else": 100, "fusion and decoder, forward": 1, "trunk, forward": 6}
+    assert book.seconds == seconds
+
+    weight = torch.ones(3, requires_grad=True)
+    twice = book.calls("trunk, forward", lambda x: 2 * x)
+    loss = book.calls("loss, forward", torch.sum)(twice(weight))
+    order = []
+    book.enter = order.append  # instead of looking at the clock
+    book.backward(torch.Tensor.backward)(loss)
+    assert order[:2] == ["loss, backward", "trunk, backward"]
+
+
+def test_a_depthwise_convolution_counts_its_own_operations_forward_and_backward():
+    x, weight = torch.rand(1, 8, 5, 5, requires_grad=True), torch.rand(8, 1, 3, 3)
+    weight.requires_grad_()
+    with Traffic(Ledger()) as traffic:
+        torch.nn.functional.conv2d(x, weight, groups=8).sum().backward()
+    once = 2 * 8 * 9 * 9  # 9 places, 9 weights, 8 channels
+    assert traffic.flop["everything else"] == 3 * once
+
+
+def test_a_profile_names_every_part_of_a_step():
+    from benchmarks.profile import profile
+
+    words = (*TINY.steps["smoke size"], "augment=semi_medref", "align=pacl")
+    text = profile(words, steps=1)
+    for part in ("trunk, backward", "trunk for PACL, forward", "teacher", "EMA", "a step"):
+        assert part in text
 
 
 def test_the_batch_of_the_step_at_the_papers_shapes_can_be_chosen():

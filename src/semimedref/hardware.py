@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +12,9 @@ import torch
 from semimedref.cores import threads_of
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
+
+# M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD of <malloc.h>, in bytes.
+_MALLOC = {-3: 2**30, -1: 2**31 - 1, -2: 2**26}
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,10 @@ class Hardware:
     save_seconds: float
 
     def apply(self) -> None:
-        """Set torch's global switches."""
+        """Set torch's global switches, and how the process handles memory."""
         torch.set_num_threads(self.threads)
+        if self.device.type == "cpu":
+            _keep_freed_memory()
         if self.deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(self.deterministic)
@@ -58,6 +65,18 @@ class Hardware:
             "deterministic": self.deterministic,
             "threads": torch.get_num_threads(),
         }
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep large blocks that are freed instead of giving them back.
+
+    Every activation of a step is such a block. To get it anew from the system, page by page and
+    filled with zeros, took a fifth of a step on a CPU. No number changes.
+    """
+    with suppress(OSError, AttributeError):  # another C library than glibc decides for itself
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        for parameter, size in _MALLOC.items():
+            mallopt(parameter, size)
 
 
 def build_hardware(

@@ -12,11 +12,17 @@ _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
-def standardize(image: Tensor) -> Tensor:
-    """Per-image z-score with the population standard deviation; a flat image becomes about zero."""
-    centered = image - image.mean(dim=(1, 2, 3), keepdim=True)
+def standardize(image: Tensor, *, by: Tensor | None = None) -> Tensor:
+    """Per-image z-score with the population standard deviation; a flat image becomes about zero.
+
+    Mean and deviation are the image's own, or those of the images ``by``.
+    """
+    of = image if by is None else by
+    mean = of.mean(dim=(1, 2, 3), keepdim=True)
+    centered = of - mean
     std = centered.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()  # std() is slow on a CPU
-    return centered / torch.where(std > _FLAT, std, torch.ones_like(std))
+    std = torch.where(std > _FLAT, std, torch.ones_like(std))
+    return (centered if by is None else image - mean) / std
 
 
 def imagenet(image: Tensor) -> Tensor:

@@ -48,12 +48,12 @@ def test_a_damaged_receiver_gets_no_patch_and_a_damaged_donor_still_gives_one():
     assert rules().place(damaged, whole, labels, 0.0) is None
     found = rules().place(whole, damaged, labels, 0.0)
     assert found == Place((0,), None)
-    assert rules().placed(whole, found) == (whole, whole)
+    assert rules().placed(whole, found, labels[0]) == (whole, whole)
 
 
 def test_the_release_joins_the_first_phrases_and_updates_neither_count_nor_side():
     found = place(rules(conflict="sides"), BOTH, [0, 1, 0, 0, 0, 0])
-    own, mixed = rules().placed(lung_caption(BOTH), found)
+    own, mixed = rules().placed(lung_caption(BOTH), found, BOTH)
     head = "bilateral pulmonary infection, two infected areas"
     assert own == f"{head}, upper left lung and lower right lung."
     assert mixed == f"{head}, upper left lung and middle left lung and lower right lung."
@@ -61,23 +61,27 @@ def test_the_release_joins_the_first_phrases_and_updates_neither_count_nor_side(
 
 def test_equal_first_phrases_are_not_joined():
     found = place(rules(), UPPER_LEFT, UPPER_LEFT)
-    own, mixed = rules().placed(lung_caption(UPPER_LEFT), found)
+    own, mixed = rules().placed(lung_caption(UPPER_LEFT), found, UPPER_LEFT)
     assert own == mixed
 
 
 def test_the_paper_makes_the_mixed_sentence_true():
     paper = rules(region_from="donor", conflict="sides", update_count=True)
-    _, mixed = paper.placed(lung_caption(UPPER_LEFT), place(paper, UPPER_LEFT, BOTH, u=0.7))
+    found = place(paper, UPPER_LEFT, BOTH, u=0.7)
+    _, mixed = paper.placed(lung_caption(UPPER_LEFT), found, UPPER_LEFT)
     assert mixed == lung_caption(BOTH)
 
 
 def test_random_patches_of_the_release_exchange_the_phrase_and_prob_ones_change_nothing():
     own, given = lung_caption(UPPER_LEFT), lung_caption(LOWER_RIGHT)
-    assert rules().anywhere(own, given, sure=False) == (own, f"{HEAD}, lower right lung.")
-    assert rules().anywhere(own, given, sure=True) == (own, own)
+    assert rules().anywhere(own, given, UPPER_LEFT, sure=False) == (
+        own,
+        f"{HEAD}, lower right lung.",
+    )
+    assert rules().anywhere(own, given, UPPER_LEFT, sure=True) == (own, own)
     nothing = f"{HEAD}, [UNK_POS]."
-    assert rules().anywhere(own, nothing, sure=False) == (own, own)
-    assert len(rules(update_count=True).anywhere(own, given, sure=False)) == 7
+    assert rules().anywhere(own, nothing, UPPER_LEFT, sure=False) == (own, own)
+    assert len(rules(update_count=True).anywhere(own, given, UPPER_LEFT, sure=False)) == 7
 
 
 @pytest.mark.parametrize("changes", [{"region_from": "nobody"}, {"conflict": "never"}])

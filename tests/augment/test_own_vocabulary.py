@@ -28,6 +28,7 @@ def mixed(variant, words, regions, seed):
         variant=variant, probability=1.0, patch=PATCH, reference_side=SIDE, threshold=0.55,
         unmixed_threshold="delta", gate_image=True, self_pairs=False, region_from="donor",
         conflict="sides", update_count=True, transpose=False, vocabulary=words, writing=None,
+        subset="any", edge=0,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
     n = len(regions)
@@ -107,3 +108,12 @@ def test_spc_needs_mirrored_boxes_whose_words_are_exchanged(tmp_path):
 
 def test_spc_is_refused_where_left_and_right_have_names_of_their_own(tmp_path):
     assert not can_be_mirrored(mirrored_pair(tmp_path, "the liver", "the spleen"))
+
+
+def test_cells_say_what_the_mixed_label_says(words):
+    for seed in range(20):
+        data, plan, out = mixed("cells", words, [0, 4, 3, 4], seed)
+        for b, j in enumerate(plan.donor.tolist()):
+            label = torch.where(plan.cells[b], data.position[j], data.position[b])
+            text = plan.sentences[b][int(out.choice[b])]
+            assert parse(text, words) == label.int().tolist()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from semimedref.augment.plan import derangement
 from semimedref.augment.t_patchmix import (
     TPatchMix,
+    cell_mask,
     lesion_gate,
     mix,
     patch_mask,
@@ -21,7 +22,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.text.caption import lung_caption
 from semimedref.text.position import parse
 from semimedref.text.spans import Writing
-from semimedref.text.vocabulary import LUNGS
+from semimedref.text.vocabulary import LUNGS, vocabulary
 
 WRITING = Writing(count="regions", cap=None, always_plural=False, whole=None)
 SIDE = 48
@@ -32,7 +33,7 @@ def mixer(variant="hybrid", **changes):
         "variant": variant, "probability": 1.0, "patch": 28, "reference_side": 224,
         "threshold": 0.55, "unmixed_threshold": "delta", "gate_image": True, "self_pairs": False,
         "region_from": "donor", "conflict": "sides", "update_count": True, "transpose": False,
-        "vocabulary": "lungs", "writing": WRITING,
+        "vocabulary": "lungs", "writing": WRITING, "subset": "any", "edge": 0,
     }  # fmt: skip
     return TPatchMix(**(options | changes))  # a patch of 6 pixels at side 48
 
@@ -191,11 +192,81 @@ def test_image_pseudo_mask_and_text_change_together_or_not_at_all(positions, var
             assert all(d for d, a in zip(donor, added, strict=True) if a)
 
 
-def test_an_unknown_variant_is_refused():
+@settings(max_examples=60, deadline=None)
+@given(
+    positions=st.lists(position, min_size=2, max_size=5),
+    subset=st.sampled_from(["any", "side", "level"]),
+    seed=st.integers(0, 10_000),
+)
+def test_cells_bring_image_pseudo_mask_label_and_words_of_the_donor(positions, subset, seed):
+    """Against a twin that walks over every pixel; empty and doubtful cells move as well."""
+    n = len(positions)
+    probability = torch.rand(n, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
+    data, plan, mixed = run("cells", positions, probability, seed=seed, subset=subset)
+    for b, j in enumerate(plan.donor.tolist()):
+        chosen = set(plan.cells[b].nonzero()[:, 0].tolist())
+        assert bool(plan.allowed[b]) == bool(chosen) == bool(mixed.pasted[b]) and len(chosen) < 6
+        label = [positions[j][k] if k in chosen else positions[b][k] for k in range(6)]
+        text = plan.sentences[b][int(mixed.choice[b])]
+        assert parse(text, "lungs") == label and any(label)
+        assert text == lung_caption(label)
+        assert set(plan.brought[b]) == {k for k in chosen if positions[j][k]}
+        for y, x in ((0, 0), (15, 23), (16, 24), (31, 23), (32, 24), (47, 47)):
+            own = LUNGS.region_at(y / SIDE, x / SIDE) not in chosen
+            source = b if own else j
+            assert mixed.image[b, 0, y, x] == data.image[source, 0, y, x]
+            assert mixed.probability[b, 0, y, x] == probability[source, 0, y, x]
+
+
+def test_cells_come_together_as_the_subset_says_and_each_one_comes():
+    positions = [[1, 1, 1, 1, 1, 1]] * 16
+    seen = {name: set() for name in ("any", "side", "level")}
+    for name, found in seen.items():
+        for seed in range(40):
+            plan = run("cells", positions, torch.ones(16, 1, SIDE, SIDE), seed=seed, subset=name)[1]
+            found |= {tuple(row.nonzero()[:, 0].tolist()) for row in plan.cells}
+    assert seen["side"] == {(0, 1, 2), (3, 4, 5)}
+    assert seen["level"] == {(0, 3), (1, 4), (2, 5)}
+    assert len(seen["any"]) == 2**6 - 2
+
+
+def test_a_pair_whose_label_would_be_empty_is_left_alone():
+    # Only the upper left is named: where it is exchanged for nothing, the sentence would be false.
+    positions = [[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
+    left_alone = 0
+    for seed in range(40):
+        data, plan, mixed = run("cells", positions, torch.ones(2, 1, SIDE, SIDE), seed=seed)
+        for b in range(2):
+            if not plan.allowed[b]:
+                left_alone += 1
+                assert torch.equal(mixed.image[b], data.image[b])
+                assert plan.sentences[b][0] == plan.sentences[b][1] == data.sentences[b]
+    assert 10 < left_alone < 30  # a quarter of 80
+
+
+def test_an_edge_fades_from_one_image_to_the_other():
+    chosen = torch.tensor([[True, True, True, False, False, False]])
+    row = cell_mask(chosen, LUNGS.boxes, 12, 12, edge=1)[0, 0, 5]
+    third = pytest.approx(1 / 3)
+    assert row.tolist() == [1, 1, 1, 1, 1, pytest.approx(2 / 3), third, 0, 0, 0, 0, 0]
+
+
+def test_where_boxes_overlap_a_pixel_belongs_to_the_last_cell():
+    boxes = vocabulary("quadrants").boxes  # the center lies over all four
+    corner, middle = torch.eye(5, dtype=torch.bool)[[0, 4]]
+    masks = cell_mask(torch.stack([corner, middle]), boxes, 8, 8, edge=0)[:, 0]
+    assert masks.sum((1, 2)).tolist() == [12, 16] and (masks.sum(0) <= 1).all()
+
+
+def test_an_unknown_variant_or_subset_is_refused():
     from semimedref.errors import UserError
 
     with pytest.raises(UserError, match="hybrid"):
         mixer("hybird")
+    with pytest.raises(UserError, match="subset=half: expected any, side, level"):
+        mixer("cells", subset="half")
+    with pytest.raises(UserError, match=r"not every region .* has a side"):
+        mixer("cells", subset="side", vocabulary="quadrants")
 
 
 RELEASE = {

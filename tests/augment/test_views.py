@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,9 +7,11 @@ import torch
 from semimedref.config import build, compose
 from semimedref.dataset.sample import Batch
 from semimedref.text.caption import lung_caption
+from semimedref.text.position import parse
 
 OPTIONS = ["none", "weak_strong", "posaug", "text_strong", "cutmix", "spc", "random_patchmix",
-           "t_patchmix_pos", "t_patchmix_prob", "t_patchmix_hybrid", "semi_medref"]  # fmt: skip
+           "t_patchmix_pos", "t_patchmix_prob", "t_patchmix_hybrid", "t_patchmix_cells",
+           "semi_medref"]  # fmt: skip
 
 
 class Sentences(list):
@@ -34,8 +38,6 @@ def batch(draws, n=4, side=48):
 
 
 def planned(views, **sizes):
-    from dataclasses import replace
-
     data = batch(views.draws, **sizes)
     return replace(data, plan=views.plan(data, Sentences).to("cpu"))
 
@@ -116,8 +118,6 @@ def test_the_releases_jitter_clamps_standardized_images_to_the_unit_interval():
     views = build(compose(["preset=release", "augment=weak_strong", *changes]), "augment")
     image = torch.tensor([[0.0, 0.2], [0.4, 1.0]])[None, None]  # mean 0.4, deviation 0.3742
     data = batch(views.draws, n=1, side=2)
-    from dataclasses import replace
-
     data = replace(data, image=image, plan=views.plan(data, Sentences).to("cpu"))
     strong = views.strong(views.weak(data), data, torch.rand(1, 1, 2, 2))
     # z = -1.069, -0.535, 0, 1.604: all below the mean become 0, all above one deviation 1
@@ -125,10 +125,8 @@ def test_the_releases_jitter_clamps_standardized_images_to_the_unit_interval():
     assert views.normalized(strong.image) is strong.image  # not standardized again
 
 
-@pytest.mark.parametrize("space", ["unit", "z_score"])
+@pytest.mark.parametrize("space", ["unit", "z_score", "weak_statistics"])
 def test_the_labeled_view_is_weak_unless_asked_and_keeps_its_mask(space):
-    from dataclasses import replace
-
     from semimedref.intensity import standardize
 
     jitter = "augment.jitter.probability=1"
@@ -144,6 +142,35 @@ def test_the_labeled_view_is_weak_unless_asked_and_keeps_its_mask(space):
     assert torch.equal(strong.labeled(data).image, expected)
     assert not torch.equal(expected, standardize(calm.image))
     assert torch.equal(strong.labeled(data).mask, calm.mask)
+
+
+def test_jitter_survives_where_the_weak_view_says_how_to_standardize():
+    """x -> a + b x is undone by an image's own mean and deviation, and seen by the weak ones."""
+    always = ["augment=weak_strong", "augment.jitter.probability=1", "augment.blur.probability=0"]
+    size = {}
+    for space in ("unit", "weak_statistics"):
+        views = build(compose([*always, f"preset.jitter_space={space}"]), "augment")
+        data = planned(views, n=16)
+        data = replace(data, image=0.3 + 0.4 * data.image)  # nothing is clamped
+        weak = views.weak(data)
+        strong = views.normalized(views.strong(weak, data, torch.rand(16, 1, 48, 48)).image)
+        size[space] = float((strong - views.normalize(weak.image)).square().mean().sqrt())
+    assert size["unit"] < 1e-4 < 0.1 < size["weak_statistics"]
+    gray = build(compose([*always, "preset.jitter_space=weak_statistics"]), "augment")
+    assert gray.normalized_by("imagenet").jitter_space == "unit"  # fixed statistics undo nothing
+
+
+def test_posaug_leaves_a_phrase_alone_that_a_cell_has_brought():
+    always = ["augment=semi_medref", "preset.mix_variant=cells", "augment.words.edit=1.0"]
+    views = build(compose([*always, "preset.posaug_when=own_phrases"]), "augment")
+    plan = planned(views, n=16).plan
+    brought = 0
+    for (_, text), regions in zip(plan.sentences, plan.brought, strict=True):
+        named = parse(text, "lungs")
+        assert all(named[k] for k in regions)
+        brought += len(regions)
+    assert brought > 5
+    assert any("[UNK_POS]" in text for _, text in plan.sentences)
 
 
 def test_posaug_runs_after_mixing_and_in_the_release_before_it():
@@ -167,8 +194,6 @@ def test_the_release_mixes_the_phrases_that_posaug_left(monkeypatch):
     plan = planned(views, n=32).plan
     damaged = [row[0] for row in plan.sentences]
     assert any("[UNK_POS]" in text for text in damaged)
-    from semimedref.text.position import parse
-
     for text, allowed in zip(damaged, plan.allowed.tolist(), strict=True):
         assert allowed <= any(parse(text, "lungs"))  # without a phrase of its own, no patch
 

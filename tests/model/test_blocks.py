@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from semimedref.model import blocks
 from semimedref.model.blocks import Attention, SubPixelHead, UpBlock, position_code_2d
 
 
@@ -33,6 +34,36 @@ def test_attention_drops_weights_only_in_training():
     assert not torch.equal(ours(x, x), ours(x, x))
     ours.eval()
     assert torch.equal(ours(x, x), ours(x, x))
+
+
+def test_dropped_weights_on_a_cpu_equal_a_slow_twin_forward_and_backward(monkeypatch):
+    torch.manual_seed(0)
+    ours = Attention(12, heads=3, dropout=0.25)
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    mask = torch.rand(2, 7) > 0.4
+    mask[:, 0] = True
+    kept = torch.rand(3, 5, 7) > 0.25
+    monkeypatch.setattr(blocks, "_kept", lambda shape, dropout: kept)
+    parts = [w.unflatten(0, (3, 4)) for w in ours.in_proj_weight.chunk(3)]
+    q, k, v = (
+        torch.einsum("bnc,hdc->bhnd", a, w) for a, w in zip((x, memory, memory), parts, strict=True)
+    )
+    scores = torch.einsum("bhnd,bhmd->bhnm", q, k) / 2  # the root of four channels a head
+    scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+    weights = scores.softmax(-1) * kept / 0.75
+    expected = ours.out_proj(torch.einsum("bhnm,bhmd->bnhd", weights, v).flatten(2))
+    found = ours(x, memory, mask)
+    torch.testing.assert_close(found, expected)
+    both = [torch.autograd.grad(y.square().sum(), [ours.in_proj_weight]) for y in (found, expected)]
+    torch.testing.assert_close(*both)
+
+
+def test_a_share_of_the_weights_is_dropped_anew_each_time():
+    torch.manual_seed(0)
+    one, other = (blocks._kept(torch.Size((3, 1000, 333)), 0.1) for _ in range(2))
+    assert abs(float(one.float().mean()) - 0.9) < 1e-3 and not torch.equal(one, other)
+    together = float((one & other).float().mean())
+    assert abs(together - 0.81) < 2e-3  # independent of each other
 
 
 def test_position_code_has_rows_then_columns():

@@ -6,7 +6,7 @@ from semimedref.errors import UserError
 from semimedref.text.caption import lung_caption
 from semimedref.text.lungs import header
 from semimedref.text.position import parse
-from semimedref.text.spans import Writing, append_phrase, conjoin
+from semimedref.text.spans import Writing, append_phrase, conjoin, lesion_count, restate
 from semimedref.text.vocabulary import LUNGS
 from tests.text.reports import (
     LVIT,
@@ -187,3 +187,38 @@ def test_bad_rules_are_refused():
         Writing(count="lesions", cap=None, always_plural=False, whole=None)
     with pytest.raises(UserError, match="needs `writing`"):
         conjoin("lower left lung", [0], "lungs", None)
+
+
+def test_a_sentence_that_lost_its_phrases_still_counts_the_regions_of_its_label():
+    damaged = (
+        "bilateral pulmonary infection, two infected areas, [UNK_POS] and a region of the lung."
+    )
+    mixed = conjoin(damaged, [LOWER_RIGHT], "lungs", SGSEG, known=[UPPER_LEFT, UPPER_RIGHT])
+    assert "three infected areas" in mixed
+
+
+def test_positions_are_said_anew_in_the_writing_of_the_data_set():
+    text = "Bilateral pulmonary infection, two infected areas, all left lung and lower right lung."
+    assert restate(text, [MIDDLE_RIGHT], "lungs", LVIT, lesions=1) == (
+        "Unilateral pulmonary infection, one infected area, middle right lung."
+    )
+    none = "No pulmonary infection, zero infected areas."
+    assert restate(none, [0, 1, 2, LOWER_RIGHT], "lungs", MOSMED_PLUS, lesions=12) == (
+        "Bilateral pulmonary infection, nine infected areas, all left lung and lower right lung."
+    )
+    assert (lesion_count(text), lesion_count(none), lesion_count("upper left lung")) == (2, 0, None)
+
+
+@quick
+@given(st.one_of(lvit_reports(), mosmed_reports(), misspelt(lvit_reports()).map(lambda x: x[1])),
+       positions, st.sampled_from((SGSEG, LVIT, MOSMED_PLUS)))  # fmt: skip
+def test_a_restated_report_names_exactly_the_regions(text, position, writing):
+    new = restate(text, LUNGS.indices(position), "lungs", writing, lesions=2)
+    assert parse(new, "lungs") == position
+
+
+@quick
+@given(answers(), st.sets(st.integers(0, 4), min_size=1))
+def test_a_restated_answer_names_exactly_the_regions(text, regions):
+    new = restate(text, sorted(regions), "quadrants", None)
+    assert parse(new, "quadrants") == [int(k in regions) for k in range(5)]

@@ -9,13 +9,17 @@ disagreement goes into `build/text_report.md`.
 
 import csv
 import os
+import random
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from semimedref.augment.mixed_text import MixedText
 from semimedref.text.position import parse
+from semimedref.text.vocabulary import vocabulary as look_up
+from tests.text.reports import LVIT, MOSMED_PLUS, SGSEG
 
 _FOLDER = os.environ.get("SEMIMEDREF_TEXTS", "")
 _REPORT = Path("build/text_report.md")
@@ -96,3 +100,43 @@ def test_every_posmed_answer_of_brain_and_breast_names_a_zone() -> None:
         if found != expected:
             wrong.append((row["answer"], str(expected), str(found)))
     assert _report("PosMed, brain and breast", rows, wrong) > 0.97
+
+
+def _of_qata(column: str) -> list[tuple[str, tuple[int, ...]]]:
+    rows = _rows("qata_cov19/annotations.csv")
+    return [(row[column], tuple(map(int, row["position"]))) for row in rows]
+
+
+def _of(name: str, column: str, vocabulary: str) -> list[tuple[str, tuple[int, ...]]]:
+    texts = [row[column] for row in _rows(name)]
+    return [(text, tuple(parse(text, vocabulary))) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "vocabulary", "writing"),
+    [
+        ("SGSeg", lambda: _of_qata("text_sgseg"), "lungs", SGSEG),
+        ("LViT", lambda: _of_qata("text_lvit"), "lungs", LVIT),
+        ("MosMedData+", lambda: _of("texts/mosmed_plus_train.csv", "text", "lungs"), "lungs",
+         MOSMED_PLUS),
+        ("PosMed", lambda: _of("texts/posmed_brain_breast.csv", "answer", "quadrants"),
+         "quadrants", None),
+    ],
+)  # fmt: skip
+def test_cells_of_every_pair_of_texts_are_said_truly(name, read, vocabulary, writing) -> None:
+    """The sentence after an exchange of cells parses to the mixed label; a subset for each pair."""
+    mixed = MixedText(vocabulary, writing, "donor", "sides", True)
+    cells = len(look_up(vocabulary).cells)
+    known, rng, pairs = list(dict.fromkeys(read())), random.Random(0), 0
+    known = known[:: -(-len(known) // 600)]  # PosMed has 2,000; the others fewer than 600
+    for own, ours in known:
+        for given, theirs in known:
+            bits = rng.randrange(1, 2**cells - 1)
+            chosen = {k for k in range(cells) if bits >> k & 1}
+            label = [theirs[k] if k in chosen else ours[k] for k in range(cells)]
+            text = mixed.exchanged(own, given, (ours, theirs), chosen)
+            assert (text is None) == (not any(label))
+            if text is not None:
+                assert parse(text, vocabulary) == label, (own, given, chosen, text)
+                pairs += 1
+    print(f"{name}: {len(known)} sentences with labels, {pairs} pairs said truly")

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from semimedref.errors import UserError
 from semimedref.text.span import put
-from semimedref.text.spans import Span, Writing, append_phrase, conflict, conjoin, phrases
+from semimedref.text.spans import (
+    Span,
+    Writing,
+    append_phrase,
+    conflict,
+    conjoin,
+    lesion_count,
+    phrases,
+    restate,
+)
 from semimedref.text.vocabulary import vocabulary as look_up
 
 REGIONS_FROM = ("donor", "receiver")
@@ -74,15 +83,17 @@ class MixedText:
         phrase = theirs[min(int(u * len(theirs)), len(theirs) - 1)]
         return Place(phrase.regions, _words(given, phrase))
 
-    def placed(self, own: str, place: Place) -> tuple[str, str]:
-        """The sentence without and with a patch at its place."""
+    def placed(self, own: str, place: Place, label: Sequence[int]) -> tuple[str, str]:
+        """The sentence without and with a patch at its place; `label` is the receiver's."""
         if self.update_count:
-            return own, self._add(own, place.regions)
+            return own, self._add(own, place.regions, label)
         if place.words is None:
             return own, own
         return own, append_phrase(own, place.words, self.vocabulary)
 
-    def anywhere(self, own: str, given: str, *, sure: bool) -> tuple[str, ...]:
+    def anywhere(
+        self, own: str, given: str, label: Sequence[int], *, sure: bool
+    ) -> tuple[str, ...]:
         """The sentence without a patch, then those with one whose place the device decides.
 
         Either one sentence for a patch in each region, or one sentence for all of them.
@@ -90,18 +101,53 @@ class MixedText:
         Args:
             own: the receiver's sentence.
             given: the donor's sentence.
+            label: the receiver's position label.
             sure: whether the patch lies on a pixel where the teacher is sure (prob).
         """
         if self.update_count:
             regions = range(len(look_up(self.vocabulary).cells))
-            return own, *(self._add(own, (k,)) for k in regions)
+            return own, *(self._add(own, (k,), label) for k in regions)
         ours, theirs = self._named(own), self._named(given)
         if sure or not ours or not theirs:
             return own, own
         return own, put(own, ours[0].start, ours[0].end, _words(given, theirs[0]))
 
-    def _add(self, text: str, regions: Sequence[int]) -> str:
-        return conjoin(text, regions, self.vocabulary, self.writing)
+    def exchanged(
+        self, own: str, given: str, labels: tuple[Sequence[int], Sequence[int]], cells: set[int]
+    ) -> str | None:
+        """The sentence after the donor's cells have taken the place of the receiver's.
+
+        Its regions are those of the donor inside the cells, and of the receiver outside. Where
+        reports count lesions, each image gives the share of its number that its regions have.
+
+        Args:
+            own: the receiver's sentence.
+            given: the donor's sentence.
+            labels: their position labels.
+            cells: region indices that come from the donor.
+
+        Returns:
+            The sentence; None if it would name no region.
+        """
+        words = look_up(self.vocabulary)
+        ours, theirs = (set(words.indices(label)) for label in labels)
+        stay, come = ours - cells, theirs & cells
+        if not stay | come:
+            return None
+        lesions = None
+        if self.writing is not None and self.writing.count == "increment":
+            parts = [
+                (lesion_count(text) or 0) * len(left) / len(whole) if whole else 0.0
+                for text, left, whole in ((own, stay, ours), (given, come, theirs))
+            ]
+            sides = {words.cells[i].side for i in stay | come}
+            lesions = max(len(sides), round(sum(parts)))
+        regions = sorted(stay | come)
+        return restate(own, regions, self.vocabulary, self.writing, lesions=lesions)
+
+    def _add(self, text: str, regions: Sequence[int], label: Sequence[int]) -> str:
+        known = look_up(self.vocabulary).indices(label)
+        return conjoin(text, regions, self.vocabulary, self.writing, known=known)
 
     def _named(self, text: str) -> list[Span]:
         return [phrase for phrase in phrases(text, self.vocabulary) if phrase.regions]

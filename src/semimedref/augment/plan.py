@@ -25,6 +25,12 @@ class Plan:
     allowed: Tensor  # (B,) bool: whether a patch may be pasted at all
     flip: Tensor  # (B,) bool
     texts: Any = None  # the B * C sentences, prepared for the text encoder
+    cells: Tensor | None = (
+        None  # (B, K) bool: the regions that come from the donor, if whole ones do
+    )
+    brought: tuple[
+        tuple[int, ...], ...
+    ] = ()  # of each sample: regions that a mix adds to its words
 
     @property
     def candidates(self) -> int:
@@ -38,6 +44,7 @@ class Plan:
     def to(self, device: object) -> Plan:
         """On a device; copies do not block."""
         names = ("donor", "box", "allowed", "flip")
+        names += ("cells",) if self.cells is not None else ()
         moved = {n: getattr(self, n).to(device, non_blocking=True) for n in names}
         return replace(self, texts=self.texts.to(device), **moved)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from semimedref.errors import UserError
@@ -24,10 +26,20 @@ class PosAug:
         self.unit = unit
         self.edit, self.rho, self.vocabulary = edit, rho, vocabulary
 
-    def __call__(self, sentence: str, u: np.ndarray) -> str:
-        """The sentence as the student reads it; u holds the sample's numbers."""
-        found = phrases(sentence, self.vocabulary)
-        return edit(sentence, self.vocabulary, [self._choose(k, u) for k in range(len(found))])
+    def __call__(self, sentence: str, u: np.ndarray, *, kept: Sequence[int] = ()) -> str:
+        """The sentence as the student reads it.
+
+        Args:
+            sentence: complete.
+            u: the sample's numbers.
+            kept: regions whose phrases stay as they are.
+        """
+        found, stay = phrases(sentence, self.vocabulary), set(kept)
+        edits: list[Edit] = [
+            "keep" if stay & set(span.regions) else self._choose(k, u)
+            for k, span in enumerate(found)
+        ]
+        return edit(sentence, self.vocabulary, edits)
 
     def _choose(self, k: int, u: np.ndarray) -> Edit:
         k = 0 if self.unit == "sentence" else k

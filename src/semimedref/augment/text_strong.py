@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 _MOST = 24  # words with numbers of their own; further ones share them
@@ -22,9 +24,10 @@ class TextStrong:
     def __init__(self, *, synonym: float, delete: float) -> None:
         self.synonym, self.delete = synonym, delete
 
-    def __call__(self, sentence: str, u: np.ndarray) -> str:
-        """The edited sentence; u holds the sample's numbers."""
-        kept = []
+    def __call__(self, sentence: str, u: np.ndarray, *, kept: Sequence[int] = ()) -> str:
+        """The edited sentence; u holds the sample's numbers, regions are not looked at."""
+        del kept
+        words = []
         for k, word in enumerate(sentence.split(" ")):
             draw = u[k % _MOST]
             if draw < self.delete:
@@ -32,5 +35,5 @@ class TextStrong:
             core = word.strip(".,").lower()
             if draw < self.delete + self.synonym and core in _SYNONYMS:
                 word = word.lower().replace(core, _SYNONYMS[core])
-            kept.append(word)
-        return " ".join(kept) or sentence
+            words.append(word)
+        return " ".join(words) or sentence

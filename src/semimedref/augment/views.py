@@ -18,9 +18,9 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.intensity import NORMALIZATIONS, standardize
 
-JITTER_SPACES = ("unit", "z_score")
+JITTER_SPACES = ("weak_statistics", "unit", "z_score")
 LABELED_VIEWS = ("weak", "strong")
-WORDS_WHEN = ("after_mixing", "before_mixing")
+WORDS_WHEN = ("after_mixing", "own_phrases", "before_mixing")
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Words(Protocol):
 
     draws: int
 
-    def __call__(self, sentence: str, u: np.ndarray) -> str:
-        """The sentence that the student reads."""
+    def __call__(self, sentence: str, u: np.ndarray, *, kept: Sequence[int] = ()) -> str:
+        """The sentence that the student reads; phrases that name a kept region stay."""
         ...
 
 
@@ -64,9 +64,12 @@ class Views:
         blur: after the jitter.
         mixer: mixes samples of a batch.
         words: edits sentences.
-        words_when: ``after_mixing``, on complete mixed sentences, or ``before_mixing`` (release).
-        jitter_space: jitter and blur in [0, 1] (``unit``), or after standardizing (``z_score``,
-            release), where the jitter clamps to [0, 1].
+        words_when: ``after_mixing``, on complete mixed sentences; ``own_phrases``, the same, but
+            phrases that a mix has brought stay; or ``before_mixing`` (release).
+        jitter_space: where jitter and blur happen. ``weak_statistics``: the jitter in [0, 1], then
+            the image is standardized as the weak view is, so that the jitter is still seen.
+            ``unit``: both in [0, 1]; standardizing each image for itself undoes most of the jitter.
+            ``z_score`` (release): after standardizing, where the jitter clamps to [0, 1].
         labeled_view: what labeled images get: ``weak``, or ``strong``: jitter and blur too.
     """
 
@@ -101,6 +104,8 @@ class Views:
             )
         views = copy.copy(self)
         views.normalize = NORMALIZATIONS[kind]
+        if self.jitter_space == "weak_statistics" and kind != "z_score":
+            views.jitter_space = "unit"  # fixed statistics do not undo a jitter
         return views
 
     def plan(self, batch: Batch, prepare: Callable[[Sequence[str]], Any]) -> Plan:
@@ -111,7 +116,8 @@ class Views:
             plan = self._mix_plan(replace(batch, sentences=tuple(s for (s,) in edited)), u)
         else:
             plan = self._mix_plan(batch, u)
-            plan = replace(plan, sentences=self._edited(plan.sentences, u))
+            kept = plan.brought if self.words_when == "own_phrases" else ()
+            plan = replace(plan, sentences=self._edited(plan.sentences, u, kept))
         return plan.prepared(prepare)
 
     def _mix_plan(self, batch: Batch, u: np.ndarray) -> Plan:
@@ -120,14 +126,20 @@ class Views:
         return self.mixer.plan(batch, u[:, self._columns[3]])
 
     def _edited(
-        self, rows: Sequence[tuple[str, ...]], u: np.ndarray
+        self,
+        rows: Sequence[tuple[str, ...]],
+        u: np.ndarray,
+        kept: Sequence[tuple[int, ...]] = (),
     ) -> tuple[tuple[str, ...], ...]:
         """The candidate sentences of each sample, all edited by the sample's numbers."""
         words = self.words
         if words is None:
             return tuple(rows)
-        numbers = u[:, self._columns[4]]
-        return tuple(tuple(words(s, n) for s in row) for row, n in zip(rows, numbers, strict=True))
+        numbers, kept = u[:, self._columns[4]], kept or [()] * len(rows)
+        return tuple(
+            tuple(words(sentence, own, kept=stay) for sentence in row)
+            for row, own, stay in zip(rows, numbers, kept, strict=True)
+        )
 
     def weak(self, batch: Batch) -> View:
         """The view that the teacher sees, in [0, 1]."""
@@ -161,13 +173,15 @@ class Views:
         image = standardize(weak.image) if self.jitter_space == "z_score" else weak.image
         if self.jitter is not None:
             image = self.jitter(image, batch.uniform[:, self._columns[1]])
+        if self.jitter_space == "weak_statistics":
+            image = standardize(image, by=weak.image)
         if self.blur is not None:
             image = self.blur(image, batch.uniform[:, self._columns[2]])
         return image
 
     def normalized(self, strong: Tensor) -> Tensor:
         """A strong image as the network takes it."""
-        return strong if self.jitter_space == "z_score" else self.normalize(strong)
+        return self.normalize(strong) if self.jitter_space == "unit" else strong
 
 
 def _allot(*parts: object) -> tuple[list[slice], int]:

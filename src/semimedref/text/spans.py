@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
-from semimedref.text.conjoin import Writing, append_phrase, conjoin
+from semimedref.text.conjoin import Writing, append_phrase, conjoin, lesion_count, restate
 from semimedref.text.position import find
-from semimedref.text.span import Span, blanks, put
-from semimedref.text.spelling import distance
+from semimedref.text.removal import remove
+from semimedref.text.span import Span, put
 from semimedref.text.vocabulary import UNK_POS
 from semimedref.text.vocabulary import vocabulary as look_up
 
 __all__ = [
     "EDITS", "Edit", "Laterality", "Span", "Writing", "append_phrase", "conflict", "conjoin",
-    "drop", "edit", "find", "fuzz", "laterality", "phrases", "remove",
+    "drop", "edit", "find", "fuzz", "laterality", "lesion_count", "phrases", "remove", "restate",
 ]  # fmt: skip
 
 Edit = Literal["keep", "drop", "fuzz"]
 EDITS: tuple[Edit, ...] = ("keep", "drop", "fuzz")
 Laterality = Literal["left", "right", "both", "none"]
-
-# Words that lead to a place and are left over when it goes; a verb such as "is" must stay behind.
-_LEADING = (
-    "a", "adjacent", "also", "and", "approximately", "around", "at", "away", "being", "both",
-    "but", "close", "closer", "distance", "distant", "far", "from", "in", "indicating", "its",
-    "location", "near", "nearly", "not", "of", "off", "on", "or", "position", "presence",
-    "proximity", "slight", "slightly", "specifically", "the", "to", "toward", "towards", "very",
-    "vicinity", "with", "within",
-)  # fmt: skip
-_BETWEEN = (
-    *_LEADING,
-    "appears", "are", "be", "found", "is", "it", "located", "placed", "positioned", "situated",
-    "that", "which",
-)  # fmt: skip
-_LEAD = re.compile(rf"(?:(?:^|[\s,;:-]+)(?:{'|'.join(_LEADING)})\b)*[\s,;:-]*$", re.I)
-_LINK = re.compile(rf"(?:[\s,;:-]*\b(?:{'|'.join(_BETWEEN)})\b)*[\s,;:-]*", re.I)
 
 
 def phrases(text: str, vocabulary: str) -> tuple[Span, ...]:
@@ -66,24 +49,6 @@ def fuzz(text: str, vocabulary: str) -> str:
     return edit(text, vocabulary, ["fuzz"] * len(phrases(text, vocabulary)))
 
 
-def remove(text: str, vocabulary: str) -> str:
-    """Delete all positional phrases and what earlier edits left of them.
-
-    Laterality and count stay: only explicit positions go, with the prepositions and commas that
-    led to them. A sentence that would end in "is" ends in "is visible".
-
-    >>> remove("Unilateral pulmonary infection, one infected area, lower right lung.", "lungs")
-    'Unilateral pulmonary infection, one infected area.'
-    """
-    places = [(span.start, span.end) for span in find(text, vocabulary)]
-    for start, end in reversed(_blocks(text, places + blanks(text, look_up(vocabulary)))):
-        left, right = _LEAD.sub("", text[:start]), text[end:]
-        left, right = _mend(left, right)
-        text = left + (" " if left and right[:1].isalnum() else "") + right
-    # What stood on both sides of a removed phrase may make another one; each round is shorter.
-    return remove(text, vocabulary) if find(text, vocabulary) else text
-
-
 def laterality(position: Sequence[int], vocabulary: str) -> Laterality:
     """Which sides a label marks; regions on the midline belong to none."""
     words = look_up(vocabulary)
@@ -96,27 +61,3 @@ def laterality(position: Sequence[int], vocabulary: str) -> Laterality:
 def conflict(one: Sequence[int], other: Sequence[int], vocabulary: str) -> bool:
     """Whether one label is left only and the other right only."""
     return {laterality(one, vocabulary), laterality(other, vocabulary)} == {"left", "right"}
-
-
-def _mend(left: str, right: str) -> tuple[str, str]:
-    """Make the two sides of a removed place fit: no verb without its end, no lost negation."""
-    left = re.sub(r"\bnot (located|placed|positioned|situated)$", r"\1", left)
-    if re.search(r"\b(?:is|are|be)$", left):
-        also = re.match(r",?\s+(?:and|but)(?:\s+it)?\s+is\b", right)
-        if also:  # "is [near the center] and is benign"
-            return left, right[also.end() :]
-        if not right[:2].strip()[:1].isalnum():
-            return f"{left} visible", right
-    return left, right if left else right.lstrip(" ,;:-")
-
-
-def _blocks(text: str, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join places between which only connecting words stand."""
-    blocks: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        gap = text[blocks[-1][1] : start] if blocks else ""
-        if blocks and (_LINK.fullmatch(gap) or distance(gap.strip(" ,").lower(), "and") == 1):
-            blocks[-1] = (blocks[-1][0], end)
-        else:
-            blocks.append((start, end))
-    return blocks
