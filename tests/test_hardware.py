@@ -1,10 +1,13 @@
 """The device, cores and threads of a run: what is there, and what was promised or asked for."""
 
+import copy
 import os
 
 import pytest
+import torch
+from torch import nn
 
-from semimedref import cores
+from semimedref import cores, hardware
 from semimedref.config import build
 from semimedref.errors import UserError
 
@@ -71,3 +74,37 @@ def test_the_cpu_limit_of_a_cgroup_or_of_one_above_it_is_honoured(machine, monke
     assert cores.cores() == 4  # three and a half, rounded up
     limit(tree / "lab" / "job", 50_000)
     assert cores.cores() == 1
+
+
+def test_fast_computes_in_bf16_where_the_processor_does_and_is_recorded_as_such(
+    compose_smoke, monkeypatch
+):
+    for flags, precision in (("fpu avx512_bf16", "bf16"), ("fpu avx2", "fp32")):
+        monkeypatch.setattr(hardware, "_cpu_flags", lambda found=flags: set(found.split()))
+        fast = build(compose_smoke("hardware=fast", "hardware.device=cpu"), "hardware")
+        assert fast.training_precision("fp32") == precision
+        assert fast.training_precision("fp16") == "fp16"  # what was asked for goes before it
+        usual = build(compose_smoke("hardware=cpu"), "hardware")
+        assert usual.training_precision("fp32") == "fp32"
+    with pytest.raises(UserError, match=r"hardware\.bf16=yes: expected never or auto"):
+        build(compose_smoke("hardware.bf16=yes"), "hardware")
+
+
+def test_on_a_cpu_large_depthwise_kernels_stay_in_fp32_and_all_else_is_bf16(
+    compose_smoke, monkeypatch
+):
+    monkeypatch.setattr(hardware, "_cpu_flags", lambda: {"avx512_bf16"})
+    fast = build(compose_smoke("hardware=fast", "hardware.device=cpu"), "hardware")
+    kinds = {"5x5": (5, 1), "strided": (3, 2), "3x3": (3, 1)}
+    layers = {name: nn.Conv2d(4, 4, k, s, groups=4) for name, (k, s) in kinds.items()}
+    network = nn.ModuleDict(layers | {"1x1": nn.Conv2d(4, 4, 1)})
+    fast.place_network(network)
+    x = torch.rand(1, 4, 8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = {name: layer(x).dtype for name, layer in network.items()}
+    low, full = torch.bfloat16, torch.float32
+    assert found == {"5x5": full, "strided": full, "3x3": low, "1x1": low}
+    torch.testing.assert_close(network["5x5"](x), nn.Conv2d.forward(network["5x5"], x))
+    twin = copy.deepcopy(network)  # the copy computes with its own weights
+    nn.init.zeros_(twin["5x5"].weight)
+    assert twin["5x5"](x)[:, 0].std() < 1e-6 < network["5x5"](x)[:, 0].std()

@@ -6,6 +6,8 @@ import ctypes
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -27,6 +29,7 @@ class Hardware:
     channels_last: bool
     deterministic: bool
     tf32: bool
+    bf16: bool
     compile: bool
     eval_batch_size: int
     save_seconds: float
@@ -56,6 +59,12 @@ class Hardware:
         """Weights in that layout too, on a GPU; on a CPU it made no difference."""
         if self.channels_last and self.device.type == "cuda":
             network.to(memory_format=torch.channels_last)
+        if self.bf16 and self.device.type == "cpu":
+            _keep_depthwise_in_fp32(network)
+
+    def training_precision(self, asked: str) -> str:
+        """The precision of training: the one that is asked for, or bf16 in the place of FP32."""
+        return "bf16" if self.bf16 and asked == "fp32" else asked
 
     def precision_flags(self) -> dict[str, object]:
         """What decides the last bits of a result on this machine."""
@@ -65,6 +74,42 @@ class Hardware:
             "deterministic": self.deterministic,
             "threads": torch.get_num_threads(),
         }
+
+
+def _bf16(choice: str, device: torch.device) -> bool:
+    """Whether FP32 training computes in bfloat16: where the device does that in its hardware."""
+    if choice not in ("never", "auto"):
+        raise UserError(f"hardware.bf16={choice}: expected never or auto")
+    if choice == "never":
+        return False
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(_cpu_flags())
+
+
+def _cpu_flags() -> set[str]:
+    """What the processor can do, in the words of Linux; nothing elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+
+
+def _keep_depthwise_in_fp32(network: torch.nn.Module) -> None:
+    """Take convolutions of single channels out of autocast where a CPU is slow at them.
+
+    The gradient of a large or strided kernel takes two to six times as long in bfloat16.
+    """
+    for part in network.modules():
+        depthwise = isinstance(part, torch.nn.Conv2d) and part.groups == part.in_channels > 1
+        if depthwise and (max(part.kernel_size) > 3 or max(part.stride) > 1):
+            part.forward = partial(_in_fp32, part)
+
+
+def _in_fp32(part: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", enabled=False):
+        return type(part).forward(part, x.float())
 
 
 def _keep_freed_memory() -> None:
@@ -88,11 +133,12 @@ def build_hardware(
     channels_last: bool,
     deterministic: bool,
     tf32: bool,
+    bf16: str,
     compile: bool,
     eval_batch_size: int,
     save_seconds: float,
 ) -> Hardware:
-    """Resolve ``auto`` device and thread count; refuse a device that is not there."""
+    """Resolve what is ``auto``: device, threads, bf16; refuse a device that is not there."""
     found = torch.cuda.is_available()
     if device == "cuda" and not found:
         raise UserError("hardware.device=cuda: no CUDA device is visible; use hardware=cpu or auto")
@@ -119,6 +165,7 @@ def build_hardware(
         channels_last=channels_last,
         deterministic=deterministic,
         tf32=tf32,
+        bf16=_bf16(bf16, torch.device(device)),
         compile=compile,
         eval_batch_size=eval_batch_size,
         save_seconds=save_seconds,

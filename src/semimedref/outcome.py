@@ -32,7 +32,7 @@ def describe(
         "git_commit": git_commit(),
         "data": parts.dataset.facts(),
         "environment": environment(),
-        "precision": {"training": plain["trainer"]["precision"]} | parts.hardware.precision_flags(),
+        "precision": {"training": trainer.precision} | parts.hardware.precision_flags(),
         "device": str(parts.hardware.device),
         "wall_seconds": round(trainer.elapsed, 2),
         "step_seconds": folder.step_seconds(after=trainer.stages.start),

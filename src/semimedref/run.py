@@ -174,7 +174,8 @@ class Parts:
         method = config.build(cfg, "method")
         method.check_side(cfg.scale.image_side)
         method.to(hardware.device)
-        for network in method.networks():
+        teacher = getattr(method, "teacher", None)
+        for network in [*method.networks(), *([teacher.network] if teacher else [])]:
             hardware.place_network(network)
         return cls(cfg, dataset, method, hardware)
 

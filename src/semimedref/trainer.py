@@ -70,7 +70,8 @@ class Trainer:
         self.optimizer = self._new_optimizer()
         learning = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.learns = len(learning) > 0  # an atlas has no parameter
-        self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=config.precision == "fp16")
+        self.precision = hardware.training_precision(config.precision)
+        self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=self.precision == "fp16")
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
         self.selects = selecting(method, valid)
@@ -238,9 +239,9 @@ class Trainer:
         return {"epoch": 0, self.score: -1.0, "mark": -1.0, "mark_epoch": 0}
 
     def _autocast(self) -> Any:  # noqa: ANN401 - either of two context managers
-        if self.config.precision == "fp32":
+        if self.precision == "fp32":
             return nullcontext()
-        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.config.precision]
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.precision]
         return torch.autocast(self.hardware.device.type, dtype=dtype)
 
     def _training_steps(self, labeled: Pool, unlabeled: Pool) -> TrainingSteps:

@@ -198,6 +198,30 @@ def test_the_release_contrasts_the_fused_map_from_the_first_step(compose_smoke):
     torch.testing.assert_close(losses["loss"], nested)
 
 
+@pytest.mark.parametrize("model", ["mmi_unet", "guide_decoder"])
+def test_the_pass_that_segments_gives_the_map_that_is_compared(compose_smoke, model):
+    """Equal losses and gradients, whether the map comes from a pass of its own or not."""
+    made = []
+    for kind in ("post_fusion", "segmenting"):
+        words = (*SEMI_MEDREF, f"preset.pacl_image_feature={kind}", f"model={model}")
+        parts = Parts.build(compose_smoke(*words))
+        labeled, unlabeled = batches(parts)
+        passes = []
+        parts.method.student.image_encoder.levels[0].register_forward_hook(
+            lambda part, given, out, seen=passes: seen.append(len(out))
+        )
+        parts.method.train(False)  # without dropout and batch statistics
+        losses = parts.method.step(labeled, unlabeled, AFTER)
+        losses["loss"].backward()
+        learns = [p for p in parts.method.student.parameters() if p.requires_grad]
+        made.append((losses, [p.grad for p in learns], passes))
+    torch.testing.assert_close(made[0][0], made[1][0])
+    torch.testing.assert_close(made[0][1], made[1][1], rtol=1e-4, atol=1e-6)
+    assert made[0][2] == [4, 4]  # labeled and strong images, then labeled and weak ones
+    if model == "mmi_unet":
+        assert made[1][2] == [6]
+
+
 def test_projections_are_trained_and_resumed(compose_smoke):
     parts = Parts.build(compose_smoke(*SEMI_MEDREF))
     learned = {id(p) for p in parts.method.parameter_groups()[0]["params"]}

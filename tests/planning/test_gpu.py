@@ -51,7 +51,10 @@ def test_no_gpus_at_once_are_refused():
         ([], "fp32"),
         (["hardware.tf32=true"], "tf32"),
         (["trainer.precision=bf16", "hardware.tf32=true"], "bf16"),
+        (["hardware=fast"], "bf16"),
+        (["hardware=fast", "gpu=v100"], "fp32"),  # it has neither bf16 nor TF32
     ],
 )
 def test_the_precision_is_that_of_the_products(overrides, precision):
-    assert precision_of(resolved(compose(overrides))) == precision
+    config = resolved(compose(overrides))
+    assert precision_of(config, gpu_of(config)) == precision

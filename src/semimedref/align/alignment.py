@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from semimedref.align.projection import projection
 from semimedref.errors import UserError
 
-IMAGE_FEATURES = ("pre_fusion", "post_fusion")
+IMAGE_FEATURES = ("pre_fusion", "post_fusion", "segmenting")
 STARTS = ("burn_in", "first_step")
 UNLABELED_VIEWS = ("weak",)
 
@@ -32,7 +32,8 @@ class Alignment(nn.Module, ABC):
         weight_labeled: lambda_pacl^sup.
         weight_unlabeled: lambda_pacl^unsup.
         image_feature: the map that the method hands in: ``pre_fusion``, the last level of a
-            text-free pass, or ``post_fusion``, the last level after text was mixed in.
+            text-free pass; ``post_fusion``, the last level after text was mixed in, in a pass of
+            its own; or ``segmenting``, the same map, of the pass that segments.
         start: the labeled term counts from the end of ``burn_in``, or from the ``first_step``.
         nested: multiply the unlabeled weight by lambda_u.
         unlabeled_view: ``weak``, the weak image with its complete sentence and label.

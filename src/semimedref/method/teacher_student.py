@@ -23,7 +23,7 @@ from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.semi_supervised import Taught
 from semimedref.method.supervised import mask_of
 from semimedref.method.text_choice import join
-from semimedref.model.segmenter import Segmenter, TextFeatures
+from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures
 
 
 class TeacherStudent(Taught):
@@ -79,28 +79,26 @@ class TeacherStudent(Taught):
         self, labeled: Batch, unlabeled: Batch | None, progress: Progress
     ) -> dict[str, Tensor]:
         """Labeled images alone in burn-in, then both branches in one student pass."""
-        known = self.views.labeled(labeled)
-        text = self.student_text(labeled)
+        known, text = self.views.labeled(labeled), self.student_text(labeled)
+        segmented, pairs = [(known.image, text)], [(known.image, text, labeled.position)]
         if unlabeled is None or self.schedule.skips_unlabeled(progress):
-            outputs = self.student.outputs(known.image, text)
-            losses = {"loss_sup": self.objective(outputs, mask_of(known))}
-            contrast = self._contrast([(known.image, text, labeled.position)], progress)
+            (first,), contrast = self._passes(segmented, pairs, progress)
+            losses = {"loss_sup": self.objective(first, mask_of(known))}
             return self._total(losses | contrast, progress)
         weak = self.views.weak(unlabeled)
         probability = self.teach(weak.image, unlabeled)
         strong = self.views.strong(weak, unlabeled, probability)
-        image = torch.cat([known.image, self.views.normalized(strong.image)])
-        both = join([text, self.strong_text(unlabeled, strong)])
-        first, second = self.student.outputs(image, both).split(len(labeled))
+        words = self.strong_text(unlabeled, strong)
+        segmented.append((self.views.normalized(strong.image), words))
+        if self.align is not None:
+            calm = self.student.normalized(weak.image)
+            pairs.append((calm, self.student_text(unlabeled), unlabeled.position))
+        (first, second), contrast = self._passes(segmented, pairs, progress)
         losses = {
             "loss_sup": self.objective(first, mask_of(known)),
             "loss_unsup": self.objective(second, self.target(strong)),
         }
-        pairs = [(known.image, text, labeled.position)]
-        if self.align is not None:
-            calm = self.student.normalized(weak.image)
-            pairs += [(calm, self.student_text(unlabeled), unlabeled.position)]
-        return self._total(losses | self._contrast(pairs, progress), progress)
+        return self._total(losses | contrast, progress)
 
     def target(self, strong: Mixed) -> Tensor:
         """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
@@ -108,10 +106,41 @@ class TeacherStudent(Taught):
         mixed = self.pseudo_label(strong.probability, threshold=self.mixed_threshold)
         return torch.where(strong.pasted[:, None, None, None], mixed, plain)
 
+    def _passes(
+        self,
+        segmented: list[tuple[Tensor, TextFeatures]],
+        pairs: list[tuple[Tensor, TextFeatures, Tensor]],
+        progress: Progress,
+    ) -> tuple[list[Outputs], dict[str, Tensor]]:
+        """The student's outputs for images to segment, and the contrastive losses of the pairs.
+
+        The first pair is the first of the segmented images. Where the loss compares the maps that
+        segment, that pair needs no pass of its own, and further images join the one pass.
+        """
+        image = torch.cat([image for image, _ in segmented])
+        text = join([words for _, words in segmented])
+        segments = self.align is not None and self.align.image_feature == "segmenting"
+        if segments and any(self._contrast_weights(progress)[: len(pairs)]):
+            more = pairs[1:]
+            outputs, maps = self.student.outputs_and_maps(
+                torch.cat([image, *(image for image, _, _ in more)]),
+                join([text, *(words for _, words, _ in more)]),
+                masks=len(image),
+            )
+            rest = maps[len(image) :].split([len(image) for image, _, _ in more]) if more else []
+            contrast = self._compared([maps[: len(pairs[0][0])], *rest], pairs)
+        else:
+            outputs, contrast = self.student.outputs(image, text), self._contrast(pairs, progress)
+        found = []
+        for part, _ in segmented[:-1]:
+            one, outputs = outputs.split(len(part))
+            found.append(one)
+        return [*found, outputs], contrast
+
     def _contrast(
         self, pairs: list[tuple[Tensor, TextFeatures, Tensor]], progress: Progress
     ) -> dict[str, Tensor]:
-        """PACL or CLIP on normalized images (B, 1, H, W), in one pass through the trunk."""
+        """PACL or CLIP on normalized images (B, 1, H, W), in a pass of their own."""
         weights = self._contrast_weights(progress)
         if self.align is None or not any(weights[: len(pairs)]):
             return {}
@@ -120,11 +149,15 @@ class TeacherStudent(Taught):
             maps = self.student.image_features(images)
         else:
             maps = self.student.fused_features(images, join([text for _, text, _ in pairs]))
-        parts = maps.split([len(image) for image, _, _ in pairs])
+        return self._compared(list(maps.split([len(image) for image, _, _ in pairs])), pairs)
+
+    def _compared(
+        self, maps: list[Tensor], pairs: list[tuple[Tensor, TextFeatures, Tensor]]
+    ) -> dict[str, Tensor]:
         names = ("loss_pacl_sup", "loss_pacl_unsup")
         return {
             name: self.compare(part, text, q)
-            for name, part, (_, text, q) in zip(names, parts, pairs, strict=False)
+            for name, part, (_, text, q) in zip(names, maps, pairs, strict=False)
         }
 
     def compare(self, image_map: Tensor, text: TextFeatures, q: Tensor) -> Tensor:
@@ -188,6 +221,7 @@ def _alignment(align: Callable[..., Alignment] | None, model: Segmenter) -> Alig
     if not align:  # align=none is an empty option
         return None
     kind = align.keywords["image_feature"]
+    kind = "post_fusion" if kind == "segmenting" else kind
     return align(image_width=model.feature_width(kind), text_width=model.text_encoder.width)
 
 

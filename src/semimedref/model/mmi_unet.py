@@ -16,7 +16,7 @@ from semimedref.model.blocks import (
 )
 from semimedref.model.encoders.image import ImageEncoder, require_levels
 from semimedref.model.encoders.text import TextEncoder
-from semimedref.model.segmenter import Segmenter, TextFeatures
+from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures
 
 _STRIDE = 32  # of the last level
 _STEP = 2 * _STRIDE  # sides that work are this far apart
@@ -78,8 +78,18 @@ class MMIUNet(Segmenter):
         """Map images (B, 1, H, W) and text to logits (B, 1, H, W)."""
         for side in image.shape[-2:]:
             self.check_side(side)
+        return self._decode(self._fuse(image, text))
+
+    def outputs_and_maps(
+        self, image: Tensor, text: TextFeatures, *, masks: int
+    ) -> tuple[Outputs, Tensor]:
+        """Outputs of the first images and the last map of all, in one pass through the trunk."""
         skips = self._fuse(image, text)
-        x = skips.pop()
+        return Outputs(self._decode([skip[:masks] for skip in skips])), skips[-1]
+
+    def _decode(self, skips: list[Tensor]) -> Tensor:
+        """Logits from the fused maps."""
+        *skips, x = skips
         for block in self.decoder:
             x = block(x, skips.pop())
         return self.head(x)

@@ -50,6 +50,11 @@ class TextFeatures:
     mask: Tensor
     pooled: Tensor
 
+    def first(self, number: int) -> Self:
+        """Those of the first sentences."""
+        part = {name: getattr(self, name)[:number] for name in ("tokens", "mask", "pooled")}
+        return replace(self, **part)
+
 
 class Reader(nn.Module):
     """A network with a text encoder (`semimedref.model.encoders.text.TextEncoder`).

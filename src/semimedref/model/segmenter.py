@@ -57,6 +57,15 @@ class Segmenter(Reader, ABC):
         """All that the network says about normalized images, in one pass."""
         return Outputs(self(image, text))
 
+    def outputs_and_maps(
+        self, image: Tensor, text: TextFeatures, *, masks: int
+    ) -> tuple[Outputs, Tensor]:
+        """Outputs for the first `masks` images, and the map of `fused_features` for all of them.
+
+        A network that can give both in one pass overrides this.
+        """
+        return self.outputs(image[:masks], text.first(masks)), self.fused_features(image, text)
+
     def objective(self, outputs: Outputs, target: Tensor, loss: Loss) -> Tensor:
         """The loss of a network's outputs; `loss` is the one that all networks share."""
         return loss(outputs.logits, target)

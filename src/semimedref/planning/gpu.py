@@ -45,7 +45,13 @@ class Gpu:
         return max(flops / self.rate(precision), kernels * self.launch_us * 1e-6)
 
 
-def precision_of(config: Mapping[str, Any]) -> str:
-    """The precision that a run's products are computed in: fp32, tf32, bf16 or fp16."""
-    named = str(config["trainer"]["precision"])
-    return "tf32" if named == "fp32" and config["hardware"]["tf32"] else named
+def precision_of(config: Mapping[str, Any], gpu: Gpu) -> str:
+    """The precision that a run's products are computed in: fp32, tf32, bf16 or fp16.
+
+    What ``hardware`` allows in the place of FP32 counts where the GPU can do it.
+    """
+    named, hardware = str(config["trainer"]["precision"]), config["hardware"]
+    if named != "fp32":
+        return named
+    allowed = {"bf16": hardware.get("bf16") == "auto", "tf32": hardware["tf32"]}
+    return next((p for p, on in allowed.items() if on and gpu.peak_tflops.get(p)), named)

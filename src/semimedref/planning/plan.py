@@ -241,7 +241,7 @@ class Planner:
         """Plan a run with the counts of another one that costs the same, if there is one."""
         if self._gpu is None:
             self._gpu = gpu_of(config)
-        self._precisions[precision_of(config)] = None
+        self._precisions[precision_of(config, self._gpu)] = None
         counts = Counts(config)
         counts = _COUNTED.setdefault(counts.key, counts)
         return plan_run(

@@ -107,7 +107,7 @@ class _Work:
 def _work(
     config: Mapping[str, Any], images: Images, epochs_done: int, *, counts: Counts, gpu: Gpu
 ) -> _Work:
-    precision, facts = precision_of(config), counts.facts()
+    precision, facts = precision_of(config, gpu), counts.facts()
     length = length_of(config, labeled=images.labeled, unlabeled=images.unlabeled)
     done = min(epochs_done, length.epochs)
     stages = stages_of(

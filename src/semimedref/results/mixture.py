@@ -20,6 +20,7 @@ def warnings(entries: Sequence[Entry]) -> list[str]:
     kinds: tuple[tuple[str, Callable[[Result], str], str], ...] = (
         ("code versions", _code, "train the older ones again in another run_root= to be sure"),
         ("data versions", _data, "`semimedref data verify` says which copy is the published one"),
+        ("precisions", _precision, "hardware=fast for all of them, or for none, makes them alike"),
         ("metric definitions", _metric, "`semimedref evaluate` scores a run anew"),
     )
     return [line for name, read, cure in kinds for line in _mixed(entries, name, read, cure)]
@@ -66,6 +67,13 @@ def _data(result: Result) -> str:
     data = result.get("data") or {}
     parts = (str(data.get(key) or "")[:8] for key in ("texts_sha256", "partition_sha256"))
     return " ".join(part for part in parts if part)
+
+
+def _precision(result: Result) -> str:
+    """In what the run was trained: fp32, tf32, bf16 or fp16."""
+    found = result.get("precision") or {}
+    training = str(found.get("training") or "")
+    return "tf32" if training == "fp32" and found.get("cudnn_tf32") else training
 
 
 def _metric(result: Result) -> str:
