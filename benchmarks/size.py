@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MACHINE = ("tracking=off", "hardware=cpu", "hardware.threads=1")
+_FAST = ("hardware=fast", "hardware.device=cpu", "hardware.threads=1")
 _RANDOM = ("image_encoder.weights=random", "text_encoder.weights=random")
 PAPER = "paper's shapes"  # the label of the step whose batch is ``paper_batch``
 
@@ -58,6 +59,8 @@ FULL = Size(
     steps={
         "CPU scale": ("dataset=phantom", "scale=cpu", *_MACHINE),
         PAPER: ("dataset=phantom", "scale=paper", *_RANDOM, *_MACHINE),
+        "CPU scale, fast": ("dataset=phantom", "scale=cpu", *_MACHINE, *_FAST),
+        f"{PAPER}, fast": ("dataset=phantom", "scale=paper", *_RANDOM, *_MACHINE, *_FAST),
     },
     tracked=50,
     paper_batch=4,

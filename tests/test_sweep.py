@@ -60,20 +60,35 @@ def test_an_expansion_comes_from_the_cache_the_second_time(monkeypatch):
     real = config.compose
     monkeypatch.setattr(config, "compose", lambda *a, **k: calls.append(1) or real(*a, **k))
     assert expand(["experiment=quickstart", "seed=s1"]).cells == first
-    assert len(calls) == 1  # the experiment itself; none of its cells
+    assert calls == []  # neither the experiment itself nor any of its cells
 
 
-def test_a_data_set_that_reads_the_ratio_is_composed_once_for_each_ratio(monkeypatch, tmp_path):
+def test_a_data_set_that_reads_the_ratio_is_composed_once_and_resolved_for_each_ratio(
+    monkeypatch, tmp_path
+):
     monkeypatch.setenv("SEMIMEDREF_CACHE", str(tmp_path))
     calls, real = [], expansion._composed
     monkeypatch.setattr(expansion, "_composed", lambda words: calls.append(words) or real(words))
     words = ["experiment=quickstart", "dataset=mosmed_plus", "ratio=2pct,5pct", "seed=s0,s1,s42"]
     cells = expand(words).cells
     assert len(cells) == 12
-    rows, ratios, seeds = 2, 2, 3
-    assert len(calls) == rows * (1 + ratios) + seeds  # the first finds out that ratios are read
+    assert len(calls) == 2  # one for each row
     assert {c.config["dataset"]["fraction"] for c in cells} == {0.02, 0.05}
     for cell in (cells[1], cells[5], cells[11]):
+        assert cell.config == config.resolved(config.compose(list(cell.overrides)))
+
+
+def test_what_an_experiment_sets_inside_a_ratio_is_in_each_of_its_cells(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEMIMEDREF_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "experiment" / "own.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        "# @package _global_\ndefaults: [quickstart]\nexperiment_name: own\n"
+        "ratio: {split_seed: 7}\n"
+    )
+    words = ["experiment=own", f"hydra.searchpath=[file://{tmp_path}]", "ratio=2pct,5pct"]
+    for cell in expand(words).cells:
+        assert cell.config["ratio"]["split_seed"] == 7
         assert cell.config == config.resolved(config.compose(list(cell.overrides)))
 
 

@@ -99,10 +99,10 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     """The task's configuration as plain values."""
     from omegaconf import OmegaConf
 
-    plain = OmegaConf.to_container(cfg, resolve=False)
-    plain.pop("hydra", None)
-    kept = OmegaConf.masked_copy(cfg, list(plain))
-    values = OmegaConf.to_container(kept, resolve=True)
+    values = {
+        str(key): OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+        for key, node in ((key, cfg[key]) for key in cfg if key != "hydra")
+    }
     check_address((values.get("tracking") or {}).get("uri"))  # before anything is written
     return values
 

@@ -7,11 +7,16 @@ table can only show what a sweep would run.
 from __future__ import annotations
 
 import itertools
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semimedref import config, expansion
+from semimedref.cores import cores
 from semimedref.errors import UserError
 
 if TYPE_CHECKING:
@@ -75,7 +80,7 @@ class Experiment:
 def expand(overrides: list[str]) -> Experiment:
     """Every cell of an experiment, e.g. for ``["experiment=quickstart", "ratio=2pct"]``."""
     fixed, swept = _split(overrides)
-    base = config.compose(fixed)
+    base = expansion.composed(fixed)
     if "search" in base:
         from semimedref.search.view import as_experiment
 
@@ -119,6 +124,32 @@ def expand(overrides: list[str]) -> Experiment:
         places=_places(base, params),
         statistics=_statistics(base),
     )
+
+
+def expand_ahead(names: Sequence[str], overrides: list[str]) -> None:
+    """Compose the experiments that are new, on all cores; `expand` then finds them on the disk."""
+    words = [[f"experiment={name}", *overrides] for name in names]
+    words = [one for one in words if not expansion.is_kept(_split(one)[0])]
+    if len(words) < 2 or cores() == 1 or threading.active_count() > 1:  # then a fork may hang
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from tqdm import tqdm
+
+    terminal = sys.stderr.isatty()
+    if not terminal:
+        print(f"composing {len(words)} experiments (once)", file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(cores(), mp_context=get_context("fork")) as pool:
+        waiting = [pool.submit(_try_to_expand, one) for one in words]
+        shown = {"desc": "composing experiments (once)", "leave": False, "disable": not terminal}
+        for one in tqdm(waiting, **shown, file=sys.stderr):
+            one.result()
+
+
+def _try_to_expand(words: list[str]) -> None:
+    with suppress(Exception):  # it is told where the experiment is asked for
+        expand(words)
 
 
 def known_experiments(folders: list[Path] | None = None) -> list[str]:

@@ -36,12 +36,13 @@ def plan_command(args: Sequence[str]) -> int:
 def _plan(overrides: list[str]) -> Plan:
     from semimedref.only import chosen
     from semimedref.planning.plan import plan_experiment, plan_experiments
-    from semimedref.sweep import expand, known_experiments
+    from semimedref.sweep import expand, expand_ahead, known_experiments
 
     if any(a.startswith("experiment=") for a in overrides):
         experiment = expand(overrides)
         return plan_experiment(experiment, chosen(experiment).cells)
     names = known_experiments(config.search_folders(overrides))
+    expand_ahead(names, overrides)
     return plan_experiments(_expanded(name, overrides) for name in names)
 
 

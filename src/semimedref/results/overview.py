@@ -20,7 +20,7 @@ from semimedref.results.sections import minus, scrollable
 from semimedref.results.table import Entry, Table, build_table
 
 if TYPE_CHECKING:
-    from semimedref.sweep import Experiment
+    pass
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,15 @@ def write_overview(overrides: Sequence[str], *, extra: Sequence[Path], run_root:
     finished = {file.parent.name for file in run_root.glob("*/result.json")}
     from tqdm import tqdm
 
+    from semimedref.sweep import expand, expand_ahead, known_experiments
+
     tables, skipped, searches = [], [], []
-    names = tqdm(_names(overrides) if finished else (), disable=not sys.stderr.isatty())
-    for name in names:
+    names = known_experiments(search_folders(overrides)) if finished else []
+    expand_ahead(names, list(overrides))
+    for name in tqdm(names, disable=not sys.stderr.isatty()):
         words = [f"experiment={name}", *overrides]
         try:
-            experiment = _expanded(words)
+            experiment = expand(words)
             if not any(cell.name in finished for cell in experiment.cells):
                 continue
             if experiment.search is not None:
@@ -163,16 +166,3 @@ def _skipped(skipped: Sequence[Skipped]) -> str:
         f"<li><code>{escape(one.name)}</code>: {escape(one.reason)}</li>" for one in skipped
     )
     return f"<ul class=note>{lines}</ul>" if lines else ""
-
-
-def _expanded(words: list[str]) -> Experiment:
-    from semimedref.sweep import expand
-
-    return expand(words)
-
-
-def _names(overrides: Sequence[str]) -> list[str]:
-    """All shipped experiments and those of the folder that ``--config-dir`` names."""
-    from semimedref.sweep import known_experiments
-
-    return known_experiments(search_folders(overrides))

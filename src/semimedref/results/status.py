@@ -51,9 +51,10 @@ def render_status(experiment: Experiment) -> str:
 
 def print_overview(overrides: list[str]) -> None:
     """A line for every experiment as soon as it is known, then how many runs they share."""
-    from semimedref.sweep import expand, known_experiments
+    from semimedref.sweep import expand, expand_ahead, known_experiments
 
     names = known_experiments(config.search_folders(overrides))
+    expand_ahead(names, overrides)
     width = max(map(len, names))
     seen: dict[str, store.State] = {}
     cells = 0
