@@ -46,8 +46,8 @@ def _compared(label: str, overrides: tuple[str, ...], size: Size) -> Comparison:
     speed = 2 * ours.half / row.ours_seconds
     note = (
         f"{speed:.2f} images/s; the release's pattern takes {bound:.2f} times our operations, "
-        f"{100 * row.ratio / bound:.0f} % of that is reached; {100 * rest:.1f} % of our step is not "
-        f"networks, backward pass and optimizer{filled}"
+        f"{100 * row.ratio / bound:.0f} % of that is reached; {100 * rest:.1f} % of our step is "
+        f"not networks, backward pass and optimizer{filled}"
     )
     return replace(row, note=note)
 

@@ -82,10 +82,11 @@ def test_fast_computes_in_bf16_where_the_processor_does_and_is_recorded_as_such(
     for flags, precision in (("fpu avx512_bf16", "bf16"), ("fpu avx2", "fp32")):
         monkeypatch.setattr(hardware, "_cpu_flags", lambda found=flags: set(found.split()))
         fast = build(compose_smoke("hardware=fast", "hardware.device=cpu"), "hardware")
-        assert fast.training_precision("fp32") == precision
-        assert fast.training_precision("fp16") == "fp16"  # what was asked for goes before it
+        assert fast.training_precision("fp32", side=160) == precision
+        assert fast.training_precision("fp32", side=96) == "fp32"  # gains nothing
+        assert fast.training_precision("fp16", side=160) == "fp16"  # was asked for
         usual = build(compose_smoke("hardware=cpu"), "hardware")
-        assert usual.training_precision("fp32") == "fp32"
+        assert usual.training_precision("fp32", side=160) == "fp32"
     with pytest.raises(UserError, match=r"hardware\.bf16=yes: expected never or auto"):
         build(compose_smoke("hardware.bf16=yes"), "hardware")
 

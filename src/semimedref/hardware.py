@@ -30,6 +30,7 @@ class Hardware:
     deterministic: bool
     tf32: bool
     bf16: bool
+    bf16_from: int
     compile: bool
     eval_batch_size: int
     save_seconds: float
@@ -62,9 +63,13 @@ class Hardware:
         if self.bf16 and self.device.type == "cpu":
             _keep_depthwise_in_fp32(network)
 
-    def training_precision(self, asked: str) -> str:
-        """The precision of training: the one that is asked for, or bf16 in the place of FP32."""
-        return "bf16" if self.bf16 and asked == "fp32" else asked
+    def training_precision(self, asked: str, *, side: int) -> str:
+        """The precision of training: the one that is asked for, or bf16 in the place of FP32.
+
+        On a CPU small images gain nothing: casting takes what the products save.
+        """
+        pays = self.bf16 and (self.device.type == "cuda" or side >= self.bf16_from)
+        return "bf16" if pays and asked == "fp32" else asked
 
     def precision_flags(self) -> dict[str, object]:
         """What decides the last bits of a result on this machine."""
@@ -134,6 +139,7 @@ def build_hardware(
     deterministic: bool,
     tf32: bool,
     bf16: str,
+    bf16_from: int,
     compile: bool,
     eval_batch_size: int,
     save_seconds: float,
@@ -166,6 +172,7 @@ def build_hardware(
         deterministic=deterministic,
         tf32=tf32,
         bf16=_bf16(bf16, torch.device(device)),
+        bf16_from=bf16_from,
         compile=compile,
         eval_batch_size=eval_batch_size,
         save_seconds=save_seconds,

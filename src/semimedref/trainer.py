@@ -70,7 +70,7 @@ class Trainer:
         self.optimizer = self._new_optimizer()
         learning = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.learns = len(learning) > 0  # an atlas has no parameter
-        self.precision = hardware.training_precision(config.precision)
+        self.precision = hardware.training_precision(config.precision, side=valid.side)
         self.scaler = torch.amp.GradScaler(hardware.device.type, enabled=self.precision == "fp16")
         self._forward = torch.compile(method.step) if hardware.compile else method.step
         self.step = 0
