@@ -1,11 +1,16 @@
 """Commands on a run that was trained: predict, evaluate, diff, and what they refuse."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from semimedref import checkpoint
+from semimedref.errors import UserError
+from semimedref.predictor import Predictor
+from semimedref.run import Parts, finished_config, run
 from tests.command import assert_one_clear_line, semimedref
 from tests.conftest import SMOKE
 
@@ -156,3 +161,37 @@ def test_a_sentence_that_is_cut_or_names_no_place_is_noted(trained, picture, tmp
                       f"text={'very ' * 30} large infection", timeout=100)  # fmt: skip
     assert done.returncode == 0
     assert "no position is recognized" in done.stderr and "max_tokens" in done.stderr
+
+
+def test_a_threshold_chosen_on_validation_is_the_best_there_and_is_used_from_then_on(
+    compose_smoke, tmp_path
+):
+    """The masks of test, evaluate and predict are cut where the best epoch's validation says."""
+    cfg = compose_smoke("trainer.threshold=validation", "method=supervised", "augment=none")
+    assert run(cfg) > 0
+    (folder,) = (tmp_path / "multirun").glob("phantom*")
+    best = json.loads((folder / "result.json").read_text())["best"]
+    parts = Parts.build(finished_config(folder))
+    parts.method.load_weights(checkpoint.load(folder / "best.pt")["weights"])
+    reached = {}
+    for parts.threshold in [round(0.05 * k, 2) for k in range(1, 20)]:
+        reached[parts.threshold] = parts.method.summarize(parts.counts("valid"))["dice"]
+    assert best["val/dice"] == pytest.approx(max(reached.values()), abs=1e-12)
+    assert reached[best["val/threshold"]] == max(reached.values())
+    parts.threshold = best["val/threshold"]
+    test = json.loads((folder / "result.json").read_text())["test"]["dice"]
+    assert parts.method.summarize(parts.counts("test"))["dice"] == test
+    assert Predictor(folder).threshold == best["val/threshold"]
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert {row["val/threshold"] for row in rows} <= set(reached)
+
+
+def test_a_threshold_that_cannot_be_is_refused(compose_smoke, tmp_path):
+    for wrong in ("5", "half", "-0.1"):
+        with pytest.raises(UserError, match="expected a number from 0 to 1, or validation"):
+            Parts.build(compose_smoke(f"trainer.threshold={wrong}"))
+    with pytest.raises(UserError, match="predicts no masks"):
+        words = ("method=position_predictor", "trainer=position_predictor")
+        Parts.build(compose_smoke(*words, "trainer.threshold=validation")).trainer(
+            tmp_path, lambda: None
+        )

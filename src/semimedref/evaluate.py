@@ -16,7 +16,7 @@ from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
 from semimedref.hardware import Hardware
 from semimedref.method.contract import Method
-from semimedref.metrics import MACRO, with_domains
+from semimedref.metrics import MACRO, counts, with_domains
 from semimedref.text.removal import removed_of
 from semimedref.text.spans import remove
 
@@ -47,6 +47,30 @@ def measure_pool(
         ready = prepare(method, batch, hardware)
         table.append(method.measure(ready, threshold=threshold, weights=weights, route=route))
     return torch.cat(table).cpu().numpy()
+
+
+@torch.no_grad()
+def best_threshold(
+    method: Method, pool: Pool, hardware: Hardware, *, thresholds: Sequence[float], score: str
+) -> tuple[float, np.ndarray]:
+    """The threshold of the mask that scores best on a pool, and the counts (N, 3) at it.
+
+    Of equal ones, the nearest to one half.
+    """
+    method.train(False)
+    tables: list[list[torch.Tensor]] = [[] for _ in thresholds]
+    for batch in pool.batches(hardware.eval_batch_size):
+        ready = prepare(method, batch, hardware)
+        probability = method.predict(ready, weights="student")
+        for table, threshold in zip(tables, thresholds, strict=True):
+            table.append(counts(probability, ready.mask, threshold=threshold))
+    whole = {
+        threshold: torch.cat(table).cpu().numpy()
+        for threshold, table in zip(thresholds, tables, strict=True)
+    }
+    reached = {t: scores_of(method, table, pool)[score] for t, table in whole.items()}
+    chosen = max(whole, key=lambda t: (reached[t], -abs(t - 0.5)))
+    return chosen, whole[chosen]
 
 
 def scores_of(method: Method, table: np.ndarray, pool: Pool) -> dict[str, float]:

@@ -25,7 +25,7 @@ def final_test(parts: Parts, folder: RunFolder) -> dict[str, Any]:
     if method.segments:
         scores = _test_masks(parts, folder, pool)
     else:
-        threshold = parts.cfg.trainer.threshold
+        threshold = parts.threshold
         table = measure_pool(method, pool, parts.hardware, threshold=threshold)
         scores = scores_of(method, table, pool)
     scores |= {"images": len(pool), "patients": len(set(pool.split.patients))}
@@ -58,7 +58,7 @@ def _test_masks(parts: Parts, folder: RunFolder, pool: Pool) -> dict[str, Any]:
 @torch.no_grad()
 def measure_masks(parts: Parts, pool: Pool, of_masks: MaskScores) -> tuple[np.ndarray, np.ndarray]:
     """Counts (N, 3) and mask scores (N, 5) of every image, from one prediction of each."""
-    method, threshold = parts.method.train(False), parts.cfg.trainer.threshold
+    method, threshold = parts.method.train(False), parts.threshold
     table, shapes = [], []
     for batch in pool.batches(parts.hardware.eval_batch_size):
         ready = prepare(method, batch, parts.hardware)

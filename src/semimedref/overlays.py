@@ -25,7 +25,7 @@ def write_overlays(folder: Path, parts: Parts, table: np.ndarray) -> None:
     scores = np.array([dice(*row) for row in table.tolist()])
     pool = parts.pool("test")
     chosen = _choose(scores)
-    threshold = parts.cfg.trainer.threshold
+    threshold = parts.threshold
     probabilities = predict_pool(parts.method, pool, list(chosen), parts.hardware)
     places = pool.split.place_column(parts.dataset.regions).get("position")
     fixed = {at: number for number, at in enumerate(fixed_places(len(scores)), start=1)}

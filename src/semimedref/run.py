@@ -26,7 +26,7 @@ from semimedref.folder import (
 from semimedref.owner import Owner, check
 from semimedref.search.watch import Stopped, Watch
 from semimedref.tracking import open_mirror
-from semimedref.trainer_config import TrainerConfig
+from semimedref.trainer_config import VALIDATION, TrainerConfig
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -142,6 +142,7 @@ def _train_and_test(
         parts.method.start_from(name, needs.weights_of(other))
     trainer = parts.trainer(folder.path, on_epoch, guard=lambda: check(folder.path, me))
     best = trainer.fit()
+    parts.threshold = best.get("val/threshold", parts.threshold)
     parts.method.load_weights(checkpoint.pick(checkpoint.load(folder.path / "best.pt"), "weights"))
     result = describe(parts, plain, folder, trainer, best)
     result["test"] = final_test(parts, folder)
@@ -160,6 +161,7 @@ class Parts:
         self, cfg: DictConfig, dataset: ImageTextDataset, method: Method, hardware: Hardware
     ) -> None:
         self.cfg, self.dataset, self.method, self.hardware = cfg, dataset, method, hardware
+        self.threshold = cfg.trainer.threshold  # of masks; a run that chooses it puts it here
 
     @classmethod
     def build(cls, cfg: DictConfig) -> Parts:
@@ -246,7 +248,7 @@ class Parts:
         pool, removed = self._reading(split, axis)
         table = measure_pool(
             self.method, pool, self.hardware, weights=axis.weights, route=axis.route,
-            threshold=self.cfg.trainer.threshold,
+            threshold=self.threshold,
         )  # fmt: skip
         return table, pool, removed
 
@@ -285,8 +287,21 @@ def finished_config(folder: Path, overrides: Sequence[str] = ()) -> DictConfig:
     refuse_without_weights(folder)
     try:
         plain = json.loads((folder / "run.json").read_text())["config"]
-        cfg = OmegaConf.create(config.with_added_keys(plain))
+        plain = config.with_added_keys(plain)
+        if plain["trainer"]["threshold"] == VALIDATION:
+            plain["trainer"]["threshold"] = _chosen_threshold(folder)
+        cfg = OmegaConf.create(plain)
         OmegaConf.set_struct(cfg, True)
         return OmegaConf.merge(cfg, OmegaConf.from_dotlist(list(overrides)))
     except FileNotFoundError as error:
         raise UserError(f"{folder} is no run folder: it has no run.json") from error
+
+
+def _chosen_threshold(folder: Path) -> float:
+    """What the best epoch of a run chose on validation."""
+    from semimedref import checkpoint
+
+    result = RunFolder(folder).result()
+    if result is not None:
+        return float(result["best"]["val/threshold"])
+    return float(checkpoint.pick(checkpoint.load(folder / "best.pt"), "threshold"))

@@ -26,7 +26,7 @@ from semimedref import seed as seeds
 from semimedref.dataset.loaders import Pool, Stream, TrainingSteps
 from semimedref.dataset.sample import Batch
 from semimedref.errors import UserError
-from semimedref.evaluate import measure_pool, prepare, scores_of, selecting
+from semimedref.evaluate import best_threshold, measure_pool, prepare, scores_of, selecting
 from semimedref.files import write_atomic
 from semimedref.hardware import Hardware
 from semimedref.interrupt import Interrupts
@@ -60,6 +60,11 @@ class Trainer:
         self.config, self.method, self.valid = config, method, valid
         self.seed, self.hardware, self.folder, self.on_epoch = seed, hardware, folder, on_epoch
         self.guard = guard or (lambda: None)  # raises where another process has the folder now
+        if isinstance(config.threshold, str) and not method.segments:
+            raise UserError(
+                f"trainer.threshold={config.threshold}: this method predicts no masks; expected a "
+                "number, e.g. trainer.threshold=0.5"
+            )
         self.stages = Stages(method.stages, config.epochs)
         sizes = len(labeled), len(unlabeled)
         self.steps_per_epoch = config.epoch_length(*sizes, uses_unlabeled=method.uses_unlabeled)
@@ -164,7 +169,8 @@ class Trainer:
         )
         losses = {f"train/{k}": float(v) / self.counts[k] for k, v in self.sums.items()}
         values = self.method.values(replace(self.progress, step=self.step - 1))
-        scores = scores_of(self.method, self.evaluate(self.valid), self.valid)
+        threshold, table = self.evaluate(self.valid)
+        scores = scores_of(self.method, table, self.valid) | threshold
         row |= losses | {f"train/{k}": v for k, v in values.items()}
         row |= {f"val/{k}": v for k, v in scores.items()}
         row |= {"seconds": round(self.elapsed, 2), "time": time.time()}
@@ -173,8 +179,9 @@ class Trainer:
         if reached > self.best[self.score]:
             self.best |= {"epoch": epoch, self.score: reached}
             pooled = f"val/{self.method.selects}"  # over all domains together, where there are some
-            self.best |= {pooled: row[pooled]}
+            self.best |= {pooled: row[pooled]} | {f"val/{k}": v for k, v in threshold.items()}
             state = {"epoch": epoch, self.score: reached, "weights": self.method.weights()}
+            state |= threshold
             checkpoint.save(state, self.folder / "best.pt")
         if reached > self.best["mark"] + self.config.min_change:
             self.best |= {"mark": reached, "mark_epoch": epoch}
@@ -191,9 +198,16 @@ class Trainer:
         )  # fmt: skip
         self.on_epoch()
 
-    def evaluate(self, pool: Pool) -> np.ndarray:
-        """What the student's scores on a pool are made of, a row an image."""
-        return measure_pool(self.method, pool, self.hardware, threshold=self.config.threshold)
+    def evaluate(self, pool: Pool) -> tuple[dict[str, float], np.ndarray]:
+        """The threshold of the student's masks, if it is chosen here, and a row an image."""
+        threshold = self.config.threshold
+        if isinstance(threshold, str):
+            chosen, table = best_threshold(
+                self.method, pool, self.hardware,
+                thresholds=self.config.thresholds, score=self.selects,
+            )  # fmt: skip
+            return {"threshold": chosen}, table
+        return {}, measure_pool(self.method, pool, self.hardware, threshold=threshold)
 
     def learning_rate(self, step: int) -> float:
         """Of a step of the stage that is on; each stage has the whole curve, over its share."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from semimedref.errors import UserError
 
+VALIDATION = "validation"  # in the place of a threshold: the one that scores best there
+
 
 @dataclass(frozen=True)
 class TrainerConfig:
@@ -33,7 +35,8 @@ class TrainerConfig:
     lr_update: str
     clip_norm: float | None
     precision: str
-    threshold: float
+    threshold: float | str
+    threshold_step: float
 
     @classmethod
     def read(cls, group: Mapping[str, Any]) -> TrainerConfig:
@@ -43,6 +46,12 @@ class TrainerConfig:
         if unknown:
             raise UserError(f"trainer.{unknown[0]} is unknown: expected {', '.join(known)}")
         return cls(**group)
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Those among which validation chooses: every multiple of the step inside (0, 1)."""
+        number = round(1 / self.threshold_step)
+        return [round(k * self.threshold_step, 6) for k in range(1, number)]
 
     def epoch_length(self, labeled: int, unlabeled: int, *, uses_unlabeled: bool) -> int:
         """Optimizer steps of an epoch over so many images."""
@@ -62,7 +71,11 @@ class TrainerConfig:
         for key in ("steps_per_epoch", "patience"):
             value = getattr(self, key)
             _expect(f"trainer.{key}", value, "null or a number from 1 on", _positive_or_none)
-        for key in ("lr", "lr_power", "min_lr", "weight_decay", "warmup_epochs", "threshold"):
+        _expect("trainer.threshold", self.threshold, f"a number from 0 to 1, or {VALIDATION}",
+                lambda v: v == VALIDATION or (_number(v) and v <= 1))  # fmt: skip
+        _expect("trainer.threshold_step", self.threshold_step, "a number above 0, at most 0.5",
+                lambda v: _number(v) and 0 < v <= 0.5)  # fmt: skip
+        for key in ("lr", "lr_power", "min_lr", "weight_decay", "warmup_epochs"):
             _expect(f"trainer.{key}", getattr(self, key), "a number from 0 on", _number)
         for key, words in _WORDS.items():
             value = getattr(self, key)

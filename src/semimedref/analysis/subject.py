@@ -92,7 +92,7 @@ class Subject:
         """Predicted masks (B, 1, H, W), bool, for the batch's own or for other sentences."""
         ready = self.ready(batch, sentences)
         probability = self.parts.method.predict(ready, weights=self.weights)
-        return probability >= self.parts.cfg.trainer.threshold
+        return probability >= self.parts.threshold
 
 
 def progress(items: Iterator, *, total: int, label: str) -> Iterator:

@@ -127,7 +127,7 @@ def _predict(parts: Parts, pool: Pool, places: list[int]) -> list[np.ndarray]:
     from semimedref.evaluate import predict_pool
 
     found = predict_pool(parts.method, pool, places, parts.hardware)
-    return [probability >= parts.cfg.trainer.threshold for probability in found]
+    return [probability >= parts.threshold for probability in found]
 
 
 def _of_one_seed(entries: Sequence[Entry]) -> dict[str, Run]:
