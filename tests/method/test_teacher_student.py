@@ -4,9 +4,11 @@ import pytest
 import torch
 from tests.method.conftest import could_learn
 
+from semimedref.augment.t_patchmix import Mixed
 from semimedref.errors import UserError
 from semimedref.evaluate import prepare
 from semimedref.method.schedule import Progress
+from semimedref.model.segmenter import Outputs
 from semimedref.run import Parts
 
 BURN_IN, AFTER = Progress(0, 5, 20), Progress(19, 5, 20)
@@ -220,6 +222,36 @@ def test_the_pass_that_segments_gives_the_map_that_is_compared(compose_smoke, mo
     assert made[0][2] == [4, 4]  # labeled and strong images, then labeled and weak ones
     if model == "mmi_unet":
         assert made[1][2] == [6]
+
+
+def test_pixels_of_which_the_teacher_is_unsure_are_left_out_of_the_unlabeled_loss(compose_smoke):
+    """Whatever the student says there, L_unsup and its gradient do not see it; others count."""
+    parts = Parts.build(compose_smoke("preset.unsure=0.2", "pseudo_label.threshold=0.5"))
+    probability = torch.tensor([[0.1, 0.35], [0.65, 0.9]])[None, None]
+    strong = Mixed(probability, probability, *[torch.zeros(1)] * 2, torch.zeros(1).bool(), None)
+    logits = torch.tensor([[-1.0, 0.3], [0.2, 2.0]])[None, None].requires_grad_()
+    loss = parts.method.unlabeled_objective(Outputs(logits), strong)
+    p = torch.tensor([-1.0, 2.0]).sigmoid()  # of the two sure pixels, background and lesion
+    dice = 1 - 2 * p[1] / (p.sum() + 1)
+    entropy = -((1 - p[0]).log() + p[1].log()) / 2
+    torch.testing.assert_close(loss, dice + entropy, rtol=1e-4, atol=1e-4)
+    loss.backward()
+    assert (logits.grad != 0).flatten().tolist() == [True, False, False, True]
+
+
+def test_passes_apart_give_batch_norm_each_kind_of_image_on_its_own(compose_smoke):
+    seen = {}
+    for kind in ("joint", "apart"):
+        parts = Parts.build(compose_smoke(f"preset.student_passes={kind}"))
+        labeled, unlabeled = batches(parts)
+        sizes = seen[kind] = []
+        parts.method.student.image_encoder.levels[0].register_forward_hook(
+            lambda part, given, out, found=sizes: found.append(len(out))
+        )
+        parts.method.train(False)
+        seen[kind + " loss"] = parts.method.step(labeled, unlabeled, AFTER)["loss"]
+    assert (seen["joint"], seen["apart"]) == ([4], [2, 2])
+    torch.testing.assert_close(seen["joint loss"], seen["apart loss"])
 
 
 def test_projections_are_trained_and_resumed(compose_smoke):

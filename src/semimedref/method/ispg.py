@@ -80,6 +80,8 @@ class ISPG(TeacherStudent):
         momentum_start: float,
         momentum_end: float,
         text_dropout: bool,
+        passes: str,
+        unsure: float,
         predictor: Callable[..., PositionPredictor],
         token: Callable[..., PositionToken],
         position_loss: PositionLoss,
@@ -108,7 +110,13 @@ class ISPG(TeacherStudent):
             momentum_start=momentum_start,
             momentum_end=momentum_end,
             text_dropout=text_dropout,
+            passes=passes,
+            unsure=unsure,
         )
+        if passes != "joint":
+            raise UserError(
+                f"preset.student_passes={passes}: method=ispg has one pass; expected joint"
+            )
         self.predictor = predictor(boxes=words.boxes)
         self.contrast_token = None
         if contrast_projector and self.align is not None:
@@ -185,7 +193,7 @@ class ISPG(TeacherStudent):
         if unlabeled is not None:
             losses["loss_position_unsup"] = self.position_loss(guess[n:], unlabeled.position)
         if strong is not None:
-            losses["loss_unsup"] = self.objective(second, self.target(strong))
+            losses["loss_unsup"] = self.unlabeled_objective(second, strong)
         pairs = [(known.image, self._contrasted(text, position[:n]), labeled.position)]
         if strong is not None and self.align is not None:
             complete = self._contrasted(self.student_text(unlabeled), unlabeled.position)

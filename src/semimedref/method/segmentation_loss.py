@@ -17,10 +17,16 @@ class SegmentationLoss:
     def __init__(self, *, cross_entropy: bool, smooth: float) -> None:
         self.cross_entropy, self.smooth = cross_entropy, smooth
 
-    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Loss of logits (B, 1, H, W) against a target of the same shape in [0, 1]."""
+    def __call__(self, logits: Tensor, target: Tensor, *, weight: Tensor | None = None) -> Tensor:
+        """Loss of logits (B, 1, H, W) against a target of the same shape in [0, 1].
+
+        A ``weight`` of the same shape, 0 or 1, says which pixels count.
+        """
         logits = logits.float()
-        loss = dice(logits, target, self.smooth)
-        if self.cross_entropy:
-            loss = loss + F.binary_cross_entropy_with_logits(logits, target)
-        return loss
+        loss = dice(logits, target, self.smooth, weight=weight)
+        if not self.cross_entropy:
+            return loss
+        if weight is None:
+            return loss + F.binary_cross_entropy_with_logits(logits, target)
+        each = F.binary_cross_entropy_with_logits(logits, target, weight=weight, reduction="sum")
+        return loss + each / weight.sum().clamp(min=1)

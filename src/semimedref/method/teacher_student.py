@@ -7,6 +7,7 @@ choice of these two groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -18,16 +19,25 @@ from semimedref.augment.t_patchmix import Mixed
 from semimedref.augment.views import Views
 from semimedref.checkpoint import pick
 from semimedref.dataset.sample import Batch
+from semimedref.errors import UserError
 from semimedref.method.schedule import Progress, Schedule
 from semimedref.method.segmentation_loss import SegmentationLoss
 from semimedref.method.semi_supervised import Taught
 from semimedref.method.supervised import mask_of
 from semimedref.method.text_choice import join
-from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures
+from semimedref.model.segmenter import Outputs, Segmenter, TextFeatures, check_choice
+
+PASSES = ("joint", "apart")
 
 
 class TeacherStudent(Taught):
-    """L = L_sup + lambda_u(t) L_unsup + PACL on both branches (paper, Eq. total)."""
+    """L = L_sup + lambda_u(t) L_unsup + PACL on both branches (paper, Eq. total).
+
+    Attributes:
+        passes: the student sees labeled and strong images in one ``joint`` pass, whose batch norm
+            takes them together, or ``apart`` (release).
+        unsure: pixels whose probability is nearer to delta than this are left out of L_unsup.
+    """
 
     def __init__(
         self,
@@ -43,6 +53,8 @@ class TeacherStudent(Taught):
         momentum_start: float,
         momentum_end: float,
         text_dropout: bool,
+        passes: str,
+        unsure: float,
     ) -> None:
         super().__init__(
             model=model,
@@ -55,6 +67,13 @@ class TeacherStudent(Taught):
         self.pseudo_label, self.schedule = pseudo_label, schedule
         self.weight_unlabeled, self.mixed_threshold = weight_unlabeled, mixed_threshold
         self.momentum_start, self.momentum_end = momentum_start, momentum_end
+        check_choice("method.passes", passes, PASSES)
+        if not 0 <= unsure < 1 or (unsure and getattr(model, "loss", "shared") == "native"):
+            raise UserError(
+                f"method.unsure={unsure}: expected a number from 0 on and below 1, and 0 with a "
+                "network that has a loss of its own (model.loss=shared)"
+            )
+        self.passes, self.unsure = passes, unsure
 
     def to(self, device: object) -> Self:
         """Move the projections, too."""
@@ -96,9 +115,17 @@ class TeacherStudent(Taught):
         (first, second), contrast = self._passes(segmented, pairs, progress)
         losses = {
             "loss_sup": self.objective(first, mask_of(known)),
-            "loss_unsup": self.objective(second, self.target(strong)),
+            "loss_unsup": self.unlabeled_objective(second, strong),
         }
         return self._total(losses | contrast, progress)
+
+    def unlabeled_objective(self, outputs: Outputs, strong: Mixed) -> Tensor:
+        """L_unsup: the segmentation loss against the pseudo-masks, on pixels that are sure."""
+        if not self.unsure:
+            return self.objective(outputs, self.target(strong))
+        sure = ((strong.probability - self.pseudo_label.threshold).abs() >= self.unsure).float()
+        loss = partial(self.loss, weight=sure)
+        return self.student.objective(outputs, self.target(strong), loss)
 
     def target(self, strong: Mixed) -> Tensor:
         """Pseudo-mask: cut at delta, or at its own threshold where a patch was pasted."""
@@ -117,6 +144,9 @@ class TeacherStudent(Taught):
         The first pair is the first of the segmented images. Where the loss compares the maps that
         segment, that pair needs no pass of its own, and further images join the one pass.
         """
+        if self.passes == "apart":
+            outputs = [self.student.outputs(image, words) for image, words in segmented]
+            return outputs, self._contrast(pairs, progress)
         image = torch.cat([image for image, _ in segmented])
         text = join([words for _, words in segmented])
         segments = self.align is not None and self.align.image_feature == "segmenting"

@@ -7,15 +7,20 @@ _SMOOTH = 1e-5
 _NOTHING = 1e-12  # where a class has no pixel, its sum is zero, too
 
 
-def dice(logits: Tensor, target: Tensor, smooth: float = _SMOOTH) -> Tensor:
+def dice(
+    logits: Tensor, target: Tensor, smooth: float = _SMOOTH, *, weight: Tensor | None = None
+) -> Tensor:
     """Soft Dice loss of each image, averaged over the batch (sums over all pixels, no squares).
 
     Args:
         logits: (B, 1, H, W), of any float type.
         target: (B, 1, H, W) in [0, 1].
         smooth: added to both parts of the ratio.
+        weight: (B, 1, H, W), how much each pixel counts; None: all alike.
     """
     p, g = logits.float().sigmoid().flatten(1), target.float().flatten(1)
+    if weight is not None:
+        p, g = p * weight.flatten(1), g * weight.flatten(1)
     overlap = (p * g).sum(1)
     return (1 - (2 * overlap + smooth) / (p.sum(1) + g.sum(1) + smooth)).mean()
 
