@@ -69,14 +69,15 @@ def _attend_on_cpu(
         seen: (B, 1, 1, M), True where a key may be looked at, or None.
         dropout: the share of the weights that is dropped.
     """
-    q, v = q * q.shape[-1] ** -0.5, v / (1 - dropout)
+    q, v = q.float() * q.shape[-1] ** -0.5, v.float() / (1 - dropout)
     mixed = []
-    for at in range(len(q)):
-        scores = q[at] @ k[at].mT
-        if seen is not None:
-            scores = scores.masked_fill(~seen[at], -torch.inf)
-        weights = scores.softmax(-1)
-        mixed.append((weights * _kept(weights.shape, dropout)) @ v[at])
+    with torch.autocast("cpu", enabled=False):  # heads are narrow: casts cost more
+        for at in range(len(q)):
+            scores = q[at] @ k[at].float().mT
+            if seen is not None:
+                scores = scores.masked_fill(~seen[at], -torch.inf)
+            weights = scores.softmax(-1)
+            mixed.append((weights * _kept(weights.shape, dropout)) @ v[at])
     return torch.stack(mixed)
 
 
