@@ -42,7 +42,8 @@ class Hardware:
             _keep_freed_memory()
         if self.deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(self.deterministic)
+        # use_deterministic_algorithms() does the same and imports torch's compiler, for a second.
+        torch.set_deterministic_debug_mode("error" if self.deterministic else "default")
         # Nothing reads memory before it is written; filling it took up to 3 % of a pass.
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not self.deterministic

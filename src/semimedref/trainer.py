@@ -246,6 +246,7 @@ class Trainer:
     def _new_optimizer(self) -> torch.optim.Optimizer:
         config, groups = self.config, self.method.parameter_groups()
         kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
+        kind = kind if self.hardware.compile else _uncompiled(kind)
         return kind(groups, lr=config.lr, weight_decay=config.weight_decay, foreach=True)
 
     def _nothing_yet(self) -> dict[str, Any]:
@@ -313,3 +314,14 @@ class Trainer:
         kept = rows.read_text().splitlines(keepends=True)[: state["rows"]] if rows.exists() else []
         write_atomic(rows, "".join(kept))
         log.info("continues at step %d of %d", self.step, self.total_steps)
+
+
+def _uncompiled(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """An optimizer as it is, without the guards that import torch's compiler (a second).
+
+    They keep the compiler out of these functions, which is of use under torch.compile alone.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    plain = {name: getattr(kind, name).__wrapped__ for name in names}
+    plain["step"] = torch.no_grad()(kind.step.__wrapped__)
+    return type(kind.__name__, (kind,), plain)
