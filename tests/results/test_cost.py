@@ -95,3 +95,18 @@ def test_an_experiment_without_costs_counts_nothing(lab, monkeypatch):
 def test_something_small_is_not_printed_as_nothing():
     assert cost.added("gflops", 0.000599) == "< 0.001"
     assert cost.added("params", 299_142) == "+0.30 M"
+
+
+def test_a_cost_is_counted_once_until_the_network_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEMIMEDREF_CACHE", str(tmp_path))
+    counted = []
+    monkeypatch.setattr(cost, "_counted", lambda config: counted.append(1) or {"gflops": 8.93})
+    method = {"model": {"width": 64, "weights": "a.pt"}}
+    plain = {"method": method, "scale": {"image_side": 96}}
+    for _ in range(2):
+        assert cost.count(plain) == {"gflops": 8.93}
+    cost.count(plain | {"method": {"model": {"width": 64, "weights": "b.pt"}}})  # costs the same
+    assert len(counted) == 1
+    cost.count(plain | {"scale": {"image_side": 160}})
+    cost.count(plain | {"method": {"model": {"width": 32, "weights": "a.pt"}}})
+    assert len(counted) == 3

@@ -129,11 +129,9 @@ def _sources(model: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    import torch
+    from semimedref.results.cost import code_of
 
-    here = Path(__file__).parent
-    digest = hashlib.sha1(torch.__version__.encode())
-    files = [f for folder in _COMPUTES for f in sorted((here.parent / folder).rglob("*.py"))]
-    for file in (*files, *(here / name for name in _COUNTS)):
-        digest.update(file.read_bytes())
+    digest = hashlib.sha1(code_of(*_COMPUTES).encode())
+    for name in _COUNTS:
+        digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+from semimedref.errors import UserError
+from semimedref.expansion import cache_folder
+from semimedref.files import write_atomic
 
 CONVENTION = (
     "Params: trunk, head and, as the paper counts, both projectors of positions with their gates "
@@ -19,7 +29,23 @@ _FILES = {"weights": "random", "tokenizer": None, "trunk": None, "center_on": No
 
 
 def count(config: Mapping[str, Any]) -> dict[str, float]:
-    """The facts that a row's method states about its networks; no weights are read."""
+    """The facts that a row's method states about its networks; no weights are read.
+
+    They are kept on the disk until the configuration or the code that computes them changes.
+    """
+    told = [without_files(config["method"]), side_of(config), code_of("method", "model")]
+    key = hashlib.sha1(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    file = cache_folder() / "costs" / f"{key}.json"
+    with suppress(OSError, ValueError):
+        kept: dict[str, float] = json.loads(file.read_text())
+        return kept
+    facts = _counted(config)
+    with suppress(UserError):  # a cache that cannot be written only costs time
+        write_atomic(file, json.dumps(facts))
+    return facts
+
+
+def _counted(config: Mapping[str, Any]) -> dict[str, float]:
     import torch
     from omegaconf import OmegaConf
 
@@ -30,6 +56,16 @@ def count(config: Mapping[str, Any]) -> dict[str, float]:
         method = build(cfg, "method")
     facts: dict[str, float] = method.facts(side_of(config))
     return facts
+
+
+@lru_cache(maxsize=8)
+def code_of(*folders: str) -> str:
+    """A hash of the code in some folders of the package, and of torch's version."""
+    digest = hashlib.sha1(version("torch").encode())
+    package = Path(__file__).parents[1]
+    for file in (f for folder in folders for f in sorted((package / folder).rglob("*.py"))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def side_of(config: Mapping[str, Any]) -> int:
