@@ -109,7 +109,7 @@ def test_the_optimizer_is_adamw_with_the_papers_coefficients(compose_smoke, tmp_
     from semimedref.run import Parts
 
     optimizer = Parts.build(compose_smoke()).trainer(tmp_path, lambda: None).optimizer
-    assert type(optimizer) is torch.optim.AdamW
+    assert isinstance(optimizer, torch.optim.AdamW)
     assert optimizer.defaults["betas"] == (0.9, 0.999)
     assert optimizer.defaults["weight_decay"] == 1e-2
 

@@ -85,7 +85,7 @@ def test_a_stage_that_gets_no_better_ends_early_and_the_next_has_its_own_best(st
     overrides = ["scale.epochs=8", "scale.min_epochs=1", "scale.patience=1"]
     trainer = staged("run", *overrides)
     scores = iter([0.5, 0.4, 0.1, 0.2, 0.2])
-    monkeypatch.setattr(trainer, "evaluate", lambda pool: None)
+    monkeypatch.setattr(trainer, "evaluate", lambda pool: ({}, None))
     monkeypatch.setattr("semimedref.trainer.scores_of", lambda *_: {"dice": next(scores)})
     assert trainer.fit() == {"epoch": 4, "val/dice": 0.2}
     assert trainer.stages.start == 2 and trainer.step == 5 * trainer.steps_per_epoch

@@ -39,6 +39,7 @@ def test_attention_drops_weights_only_in_training():
 def test_dropped_weights_on_a_cpu_equal_a_slow_twin_forward_and_backward(monkeypatch):
     torch.manual_seed(0)
     ours = Attention(12, heads=3, dropout=0.25)
+    ours.image_by_image = True
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     mask = torch.rand(2, 7) > 0.4
     mask[:, 0] = True
