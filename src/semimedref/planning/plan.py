@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
 
 from semimedref import config as configuration
 from semimedref import needs
@@ -145,7 +148,9 @@ def plan_experiment(experiment: Experiment, cells: Sequence[Cell] | None = None)
     chosen = {id(cell) for cell in (experiment.cells if cells is None else cells)}
     found = [run for run in read_runs(experiment) if id(run.cell) in chosen]
     rows = dict.fromkeys(run.cell.row for run in found)
-    lines = [planner.line(row, [r for r in found if r.cell.row == row]) for row in rows]
+    # The first plan counts the step of every network, which takes a minute for the main table.
+    shown = tqdm(rows, desc="counting", leave=False, disable=not sys.stderr.isatty())
+    lines = [planner.line(row, [r for r in found if r.cell.row == row]) for row in shown]
     return planner.plan(experiment.name, "method", lines)
 
 
