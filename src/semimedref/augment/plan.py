@@ -17,20 +17,27 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plan:
-    """Host decisions for a batch of B samples with C candidate sentences each."""
+    """Host decisions for a batch of B samples with C candidate sentences each.
 
-    sentences: tuple[tuple[str, ...], ...]  # (B, C); the first is the one without a mix
-    donor: Tensor  # (B,) int64: whose patch a sample may receive
-    box: Tensor  # (B, 4) int64, pixels: left, top, right, bottom
-    allowed: Tensor  # (B,) bool: whether a patch may be pasted at all
-    flip: Tensor  # (B,) bool
-    texts: Any = None  # the B * C sentences, prepared for the text encoder
-    cells: Tensor | None = (
-        None  # (B, K) bool: the regions that come from the donor, if whole ones do
-    )
-    brought: tuple[
-        tuple[int, ...], ...
-    ] = ()  # of each sample: regions that a mix adds to its words
+    Attributes:
+        sentences: (B, C); the first of a sample is the one without a mix.
+        donor: (B,) int64, whose pixels a sample may receive.
+        box: (B, 4) int64, pixels: left, top, right, bottom.
+        allowed: (B,) bool, whether anything may be mixed at all.
+        flip: (B,) bool.
+        texts: the B * C sentences, prepared for the text encoder.
+        cells: (B, K) bool, the regions that come from the donor, where whole ones do.
+        brought: of each sample, the regions that a mix adds to its words.
+    """
+
+    sentences: tuple[tuple[str, ...], ...]
+    donor: Tensor
+    box: Tensor
+    allowed: Tensor
+    flip: Tensor
+    texts: Any = None
+    cells: Tensor | None = None
+    brought: tuple[tuple[int, ...], ...] = ()
 
     @property
     def candidates(self) -> int:
