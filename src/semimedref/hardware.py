@@ -130,7 +130,7 @@ def _keep_freed_memory() -> None:
     """Let the C library keep large blocks that are freed instead of giving them back.
 
     Every activation of a step is such a block. To get it anew from the system, page by page and
-    filled with zeros, took a fifth of a step on a CPU. No number changes.
+    filled with zeros, took a seventh of a step on a CPU. No number changes.
     """
     with suppress(OSError, AttributeError):  # another C library than glibc decides for itself
         mallopt = ctypes.CDLL("libc.so.6").mallopt
